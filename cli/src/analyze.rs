@@ -17,7 +17,7 @@ use text::{Table, truncated};
 use figures::{clocks, named_parts, path_kinds, path_ns, track_name};
 
 /// The most rows of each printed table.
-const TOP: usize = 10;
+const MAX_ROWS: usize = 10;
 
 /// Analyses the trace, or one of its steps.
 pub fn run(args: &args::Analyze) -> Outcome {
@@ -34,7 +34,7 @@ pub fn run(args: &args::Analyze) -> Outcome {
         line.roof.bytes_per_s = args.peak_gbs.map(|g| g * 1e9).or(line.roof.bytes_per_s);
     }
     if args.json {
-        out::line(json::of(&store, &analysis));
+        out::line(json::to_json(&store, &analysis));
     } else {
         print(&store, &analysis);
     }
@@ -42,10 +42,10 @@ pub fn run(args: &args::Analyze) -> Outcome {
     Ok(())
 }
 
-/// The step with this number on the x axis of summaries, else with this id; of several steps the longest.
+/// Finds the step with this number on the x axis of summaries, else the step with this id; the longest of several.
 fn find_step(store: &Store, number: i64) -> Option<&trace_model::Step> {
-    let longest = |is_it: &dyn Fn(&trace_model::Step) -> bool| {
-        store.steps().iter().filter(|s| is_it(s)).max_by_key(|s| s.end - s.start)
+    let longest = |is_match: &dyn Fn(&trace_model::Step) -> bool| {
+        store.steps().iter().filter(|s| is_match(s)).max_by_key(|s| s.end - s.start)
     };
     longest(&|s| s.summary_step == number).or_else(|| longest(&|s| i64::from(s.id) == number))
 }
@@ -60,8 +60,8 @@ fn no_step(store: &Store, number: i64) -> Failure {
     }
 }
 
-fn percent(part: i64, whole: i64) -> String {
-    format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
+fn percent(part: i64, total: i64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / total.max(1) as f64)
 }
 
 /// Prints the analysis as text, with the findings first.
@@ -76,14 +76,14 @@ fn print(store: &Store, analysis: &Analysis) {
     ));
     out::line("\nfindings");
     if analysis.findings.is_empty() {
-        let all = if analysis.paths.is_empty() {
+        let reason = if analysis.paths.is_empty() {
             "nothing was recorded"
         } else {
             "nothing on the critical path that is not work"
         };
-        out::line(format!("  none: {all}"));
+        out::line(format!("  none: {reason}"));
     }
-    for finding in analysis.findings.iter().take(TOP) {
+    for finding in analysis.findings.iter().take(MAX_ROWS) {
         out::line(format!("  {:>10}  {}: {}", text::duration(finding.saves_ns), finding.title, finding.text));
     }
     print_times(analysis);
@@ -93,7 +93,7 @@ fn print(store: &Store, analysis: &Analysis) {
         out::table(&roofline::table(line, &roofline::limits(line)));
     }
     print_stalls(store, analysis);
-    print_rest(store, analysis);
+    print_resources(store, analysis);
 }
 
 fn print_times(analysis: &Analysis) {
@@ -105,7 +105,7 @@ fn print_times(analysis: &Analysis) {
     out::table(&table);
     let total = path_ns(&analysis.paths);
     let mut table = Table::new(["critical path", "total", "share"]);
-    for (kind, ns) in path_kinds(&analysis.paths).into_iter().take(TOP) {
+    for (kind, ns) in path_kinds(&analysis.paths).into_iter().take(MAX_ROWS) {
         table.row([kind, text::duration(ns), percent(ns, total)]);
     }
     out::table(&table);
@@ -114,7 +114,7 @@ fn print_times(analysis: &Analysis) {
 fn print_ops(analysis: &Analysis) {
     let titles = ["ops by self time", "<device", "count", "total", "self", "mean", "p50", "p99", "critical path"];
     let mut table = Table::new(titles);
-    for op in analysis.ops.iter().take(TOP) {
+    for op in analysis.ops.iter().take(MAX_ROWS) {
         let f = op.figures;
         let times = [f.total_ns, f.self_ns, f.mean_ns as i64, f.p50_ns, f.p99_ns].map(text::duration);
         let cells = [truncated(&op.name, 48), truncated(&op.device, 24), text::count(f.count)].into_iter().chain(times);
@@ -122,7 +122,7 @@ fn print_ops(analysis: &Analysis) {
     }
     out::table(&table);
     let mut table = Table::new(["scopes", "count", "self", "critical path"]);
-    for scope in analysis.scopes.iter().take(TOP) {
+    for scope in analysis.scopes.iter().take(MAX_ROWS) {
         let times = [scope.self_ns, scope.critical_ns].map(text::duration);
         table.row([truncated(&scope.scope, 48), text::count(scope.count)].into_iter().chain(times));
     }
@@ -140,7 +140,7 @@ fn print_stalls(store: &Store, analysis: &Analysis) {
     if !analysis.stalls.is_empty() {
         out::line("\nlongest stalls");
     }
-    for stall in analysis.stalls.iter().take(TOP) {
+    for stall in analysis.stalls.iter().take(MAX_ROWS) {
         out::line(format!("  {:>10}  {}: {}", text::duration(stall.dur()), stall.cause, stall.text(store)));
     }
 }
@@ -149,19 +149,19 @@ fn print_stalls(store: &Store, analysis: &Analysis) {
 fn print_threads(store: &Store, analysis: &Analysis) {
     let titles = ["threads", "running", "ready, no CPU", "sleeping", "disk", "other waits", "<mostly woken by"];
     let mut table = Table::new(titles);
-    for t in analysis.threads.iter().take(TOP) {
+    for t in analysis.threads.iter().take(MAX_ROWS) {
         let times = [t.running_ns, t.ready_ns, t.sleeping_ns, t.uninterruptible_ns, t.other_ns].map(text::duration);
         let name = truncated(track_name(store, t.track.0).trim_end_matches(", scheduling"), 48);
-        let waker = t.woken_by.map_or_else(String::new, |(by, _)| waker(store, by));
+        let waker = t.woken_by.map_or_else(String::new, |(thread, _)| waker_name(store, thread));
         table.row([name].into_iter().chain(times).chain([waker]));
     }
     out::table(&table);
-    if analysis.threads.len() > TOP {
-        out::line(format!("  and {} more threads; --json has all", analysis.threads.len() - TOP));
+    if analysis.threads.len() > MAX_ROWS {
+        out::line(format!("  and {} more threads; --json has all", analysis.threads.len() - MAX_ROWS));
     }
 }
 
-fn waker(store: &Store, thread: u32) -> String {
+fn waker_name(store: &Store, thread: u32) -> String {
     if thread == 0 {
         return "a timer or a device".to_owned();
     }
@@ -181,14 +181,15 @@ fn print_clocks(store: &Store) {
     out::table(&table);
 }
 
-fn print_rest(store: &Store, analysis: &Analysis) {
+/// Prints threads, clocks, tracks, memory and stragglers.
+fn print_resources(store: &Store, analysis: &Analysis) {
     print_threads(store, analysis);
     print_clocks(store);
     let mut table = Table::new(["tracks", "busy", "waiting", "utilisation"]);
-    for used in analysis.track_use.iter().filter(|used| used.busy_ns + used.wait_ns > 0) {
-        let times = [used.busy_ns, used.wait_ns].map(text::duration);
-        let name = truncated(track_name(store, used.track.0), 48);
-        table.row([name].into_iter().chain(times).chain([format!("{:.1} %", used.utilisation * 100.0)]));
+    for usage in analysis.track_use.iter().filter(|usage| usage.busy_ns + usage.wait_ns > 0) {
+        let times = [usage.busy_ns, usage.wait_ns].map(text::duration);
+        let name = truncated(track_name(store, usage.track.0), 48);
+        table.row([name].into_iter().chain(times).chain([format!("{:.1} %", usage.utilisation * 100.0)]));
     }
     out::table(&table);
     let mut table = Table::new(["memory", "peak", "<most of it at the peak"]);
@@ -204,11 +205,11 @@ fn print_rest(store: &Store, analysis: &Analysis) {
     }
     out::table(&table);
     let mut table = Table::new(["stragglers", "times last", "late", "others waited"]);
-    for late in &analysis.stragglers.processes {
-        let name = store.processes().get(late.process as usize);
+    for straggler in &analysis.stragglers.processes {
+        let name = store.processes().get(straggler.process as usize);
         let name = name.map_or_else(String::new, trace_model::Process::title);
-        let times = [late.late_ns, late.waited_ns].map(text::duration);
-        table.row([name, text::count(late.times_last)].into_iter().chain(times));
+        let times = [straggler.late_ns, straggler.waited_ns].map(text::duration);
+        table.row([name, text::count(straggler.times_last)].into_iter().chain(times));
     }
     out::table(&table);
 }

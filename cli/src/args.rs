@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand};
 
-pub use engine::{Certify, Compare, Demo, Freeze, MAX_RESTARTS, Master, Numerics, Params, Run, Step, Train, Worker};
+pub use engine::{
+    Certify, Compare, DEFAULT_MAX_RESTARTS, Demo, Freeze, Master, Numerics, Params, Run, Step, Train, Worker,
+};
 #[cfg(feature = "query")]
 pub use traces::QueryAs;
 pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Grouping, Import, Query, Record, Report, RunsArgs, Switch};
@@ -42,9 +44,9 @@ Examples:
 pub enum Verbosity {
     /// Errors and warnings.
     Quiet,
-    /// And progress.
+    /// Errors, warnings and progress.
     Normal,
-    /// And details of each stage.
+    /// Errors, warnings, progress and details of each stage.
     Verbose,
 }
 
@@ -146,7 +148,7 @@ pub fn command() -> clap::Command {
 impl Command {
     /// The activity that progress names, for commands that end by themselves; `None` for those that serve or show a
     /// window.
-    pub fn takes_a_while(&self) -> Option<&'static str> {
+    pub fn activity(&self) -> Option<&'static str> {
         match self {
             Command::Demo(_) | Command::Train(_) => Some("preparing"),
             Command::Run(_) | Command::Compare(_) => Some("running"),

@@ -15,12 +15,12 @@ use crate::signals;
 use train::{RunFolder, TraceTarget};
 
 /// The time between two progress reports.
-const PERIOD: Duration = Duration::from_secs(1);
+const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
 /// Gathers until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// `Failure::Use` when the folder has other files or is in use, or listening at the address fails.
+/// `Failure::Usage` when the folder has other files or is in use, or listening at the address fails.
 pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     let folder = folder(args)?;
     let options = ServerOptions { sync: !args.no_sync, ..ServerOptions::default() };
@@ -39,14 +39,16 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     if !address.ip().is_loopback() {
         note!("warning: {address} is not a loopback address: anyone who reaches it can add and read traces");
     }
-    let mut reported = ServerReport::default();
-    while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-        let now = server.progress();
-        if verbosity > Verbosity::Quiet && (now.folders, now.open) != (reported.folders, reported.open) {
-            let (folders, open) = (text::count_of(now.folders, "trace folder"), text::count(now.open));
-            note!("stepscope: {folders}, {open} being sent, {}", text::bytes(now.bytes));
+    let mut last_progress = ServerReport::default();
+    while stopped.recv_timeout(REPORT_PERIOD) == Err(RecvTimeoutError::Timeout) {
+        let progress = server.progress();
+        if verbosity > Verbosity::Quiet
+            && (progress.folders, progress.open) != (last_progress.folders, last_progress.open)
+        {
+            let (folders, open) = (text::count_of(progress.folders, "trace folder"), text::count(progress.open));
+            note!("stepscope: {folders}, {open} being sent, {}", text::bytes(progress.bytes));
         }
-        reported = now;
+        last_progress = progress;
     }
     print_result(&server.stop(), args.json, verbosity);
     Ok(())

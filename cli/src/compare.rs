@@ -1,5 +1,5 @@
-//! `stepscope compare`: where the values of two graphs, or of one graph on one and on several devices, part (white
-//! paper, section 6: "ensure that ... implementations match").
+//! `stepscope compare`: where the values of two graphs, or of one graph on one and on several devices, diverge
+//! (white paper, section 6: "ensure that ... implementations match").
 
 use engine::Tensor;
 use engine::graph::Nodes;
@@ -14,25 +14,26 @@ use crate::outcome::{Failure, Outcome};
 struct Difference {
     name: String,
     /// The dtype and shape of both values.
-    what: (String, String),
+    types: (String, String),
     /// `None` where the values cannot be compared number by number.
-    numbers: Option<Numbers>,
+    numbers: Option<NumericDifference>,
 }
 
-struct Numbers {
+/// How the numbers of two values differ.
+struct NumericDifference {
     /// The largest difference of two numbers.
     largest: f64,
     /// The largest difference, divided by the largest magnitude in the first value.
     relative: f64,
     /// The index of the largest difference, in row-major order.
-    at: usize,
+    largest_idx: usize,
     /// The number of places where only one value is finite, or where NaN and infinities differ.
-    unlike: usize,
+    n_unlike: usize,
 }
 
 impl Difference {
     fn is_equal(&self, tolerance: f64) -> bool {
-        self.numbers.as_ref().is_some_and(|n| n.unlike == 0 && n.relative <= tolerance)
+        self.numbers.as_ref().is_some_and(|n| n.n_unlike == 0 && n.relative <= tolerance)
     }
 }
 
@@ -41,7 +42,7 @@ pub fn run(args: &args::Compare) -> Outcome {
     let feeds = graph::feeds(&args.step)?;
     let a = Runnable::open(&args.a, &args.step, DeviceChoice::Single, None)?;
     let b = Runnable::open(&args.b, &args.step, DeviceChoice::FromOptions, None)?;
-    let names = if args.every_node { common(&a, &b, &args.fetch)? } else { args.fetch.clone() };
+    let names = if args.every_node { common_outputs(&a, &b, &args.fetch)? } else { args.fetch.clone() };
     let fetches: Vec<&str> = names.iter().map(String::as_str).collect();
     let (in_a, in_b) = (a.run(&feeds, &fetches, &[])?, b.run(&feeds, &fetches, &[])?);
     let values = names.iter().zip(in_a.iter().zip(&in_b));
@@ -55,25 +56,25 @@ pub fn run(args: &args::Compare) -> Outcome {
     Ok(())
 }
 
-/// The outputs that both graphs have and that the fetches need, in the order of computation.
-fn common(a: &Runnable, b: &Runnable, fetches: &[String]) -> Result<Vec<String>, Failure> {
+/// Finds the outputs that both graphs have and that the fetches need, in the order of computation.
+fn common_outputs(a: &Runnable, b: &Runnable, fetches: &[String]) -> Result<Vec<String>, Failure> {
     let (nodes_a, nodes_b) = (a.session().graph().nodes(), b.session().graph().nodes());
-    let needed = ancestors(&nodes_a, fetches)?;
+    let needed = needed_nodes(&nodes_a, fetches)?;
     let mut names = Vec::new();
     for node in nodes_a.iter().filter(|node| needed[node.id.index()]) {
-        let Some(other) = nodes_b.find(&node.name) else { continue };
-        let ports = node.outputs.iter().zip(&other.outputs).enumerate();
+        let Some(node_b) = nodes_b.find(&node.name) else { continue };
+        let ports = node.outputs.iter().zip(&node_b.outputs).enumerate();
         let same = ports.filter(|(_, (a, b))| a.dtype == b.dtype && a.dtype.size() > 0);
         names.extend(same.map(|(port, _)| format!("{}:{port}", node.name)));
     }
     Ok(names)
 }
 
-/// Whether each node is needed by these outputs; their own nodes are.
-fn ancestors(nodes: &Nodes, of: &[String]) -> Result<Vec<bool>, Failure> {
+/// Returns for each node whether the outputs need it; their own nodes are needed.
+fn needed_nodes(nodes: &Nodes, outputs: &[String]) -> Result<Vec<bool>, Failure> {
     let mut needed = vec![false; nodes.len()];
     let mut stack = Vec::new();
-    for name in of {
+    for name in outputs {
         let node = name.rsplit_once(':').map_or(name.as_str(), |(node, _)| node);
         let found =
             nodes.find(node).ok_or_else(|| Failure::wrong_use(format_args!("the first graph has no node {node}")))?;
@@ -90,28 +91,30 @@ fn ancestors(nodes: &Nodes, of: &[String]) -> Result<Vec<bool>, Failure> {
 }
 
 fn difference(name: &str, a: &Tensor, b: &Tensor) -> Difference {
-    let what = |t: &Tensor| format!("{}{}", t.dtype(), t.shape());
+    let types = |t: &Tensor| format!("{}{}", t.dtype(), t.shape());
     let same_kind = a.dtype() == b.dtype() && a.shape() == b.shape();
     let numbers = match (a.to_f64(), b.to_f64()) {
-        (Ok(x), Ok(y)) if same_kind => Some(numbers(&x, &y)),
+        (Ok(x), Ok(y)) if same_kind => Some(compare_numbers(&x, &y)),
         // Strings and other types without numbers are equal or not.
-        _ if same_kind && a == b => Some(Numbers { largest: 0.0, relative: 0.0, at: 0, unlike: 0 }),
+        _ if same_kind && a == b => {
+            Some(NumericDifference { largest: 0.0, relative: 0.0, largest_idx: 0, n_unlike: 0 })
+        }
         _ => None,
     };
-    Difference { name: name.to_owned(), what: (what(a), what(b)), numbers }
+    Difference { name: name.to_owned(), types: (types(a), types(b)), numbers }
 }
 
-fn numbers(x: &[f64], y: &[f64]) -> Numbers {
-    let mut found = Numbers { largest: 0.0, relative: 0.0, at: 0, unlike: 0 };
+fn compare_numbers(x: &[f64], y: &[f64]) -> NumericDifference {
+    let mut found = NumericDifference { largest: 0.0, relative: 0.0, largest_idx: 0, n_unlike: 0 };
     let mut magnitude = 0f64;
     for (i, (x, y)) in x.iter().zip(y).enumerate() {
         if !x.is_finite() || !y.is_finite() {
-            found.unlike += usize::from(!(x == y || x.is_nan() && y.is_nan()));
+            found.n_unlike += usize::from(!(x == y || x.is_nan() && y.is_nan()));
             continue;
         }
         magnitude = magnitude.max(x.abs());
         if (x - y).abs() > found.largest {
-            (found.largest, found.at) = ((x - y).abs(), i);
+            (found.largest, found.largest_idx) = ((x - y).abs(), i);
         }
     }
     found.relative = if found.largest == 0.0 { 0.0 } else { found.largest / magnitude.max(f64::MIN_POSITIVE) };
@@ -124,9 +127,9 @@ fn print_result(args: &args::Compare, differences: &[Difference]) {
         let each = |d: &Difference| {
             let n = d.numbers.as_ref();
             json!({
-                "name": d.name, "a": d.what.0, "b": d.what.1, "equal": d.is_equal(args.tolerance),
-                "largest": n.map(|n| n.largest), "relative": n.map(|n| n.relative), "at": n.map(|n| n.at),
-                "unlike": n.map(|n| n.unlike),
+                "name": d.name, "a": d.types.0, "b": d.types.1, "equal": d.is_equal(args.tolerance),
+                "largest": n.map(|n| n.largest), "relative": n.map(|n| n.relative), "at": n.map(|n| n.largest_idx),
+                "unlike": n.map(|n| n.n_unlike),
             })
         };
         let outputs: Vec<_> = differences.iter().map(each).collect();
@@ -135,25 +138,25 @@ fn print_result(args: &args::Compare, differences: &[Difference]) {
     }
     let width = differences.iter().map(|d| d.name.len()).max().unwrap_or(0);
     for d in differences {
-        say!("{:width$}  {}", d.name, line(d, args.tolerance));
+        say!("{:width$}  {}", d.name, difference_line(d, args.tolerance));
     }
     if let Some(first) = first.filter(|_| args.every_node) {
         say!("first difference at {}", first.name);
     }
 }
 
-fn line(d: &Difference, tolerance: f64) -> String {
-    let (a, b) = &d.what;
+fn difference_line(d: &Difference, tolerance: f64) -> String {
+    let (a, b) = &d.types;
     let Some(n) = &d.numbers else {
         return if a == b { format!("{a}  DIFFERS") } else { format!("DIFFERS: {a} against {b}") };
     };
     let mark = if d.is_equal(tolerance) { "equal" } else { "DIFFERS" };
     let mut line = format!("{a}  {mark}  largest {:.3e}, relative {:.3e}", n.largest, n.relative);
     if n.largest > 0.0 {
-        line += &format!(", at element {}", n.at);
+        line += &format!(", at element {}", n.largest_idx);
     }
-    if n.unlike > 0 {
-        line += &format!(", {} not finite in one only", n.unlike);
+    if n.n_unlike > 0 {
+        line += &format!(", {} not finite in one only", n.n_unlike);
     }
     line
 }
@@ -164,8 +167,8 @@ mod tests {
 
     #[test]
     fn differences_are_found() {
-        let n = numbers(&[1.0, -4.0, f64::NAN, f64::INFINITY], &[1.0, -4.5, f64::NAN, f64::NEG_INFINITY]);
-        assert_eq!((n.largest, n.relative, n.at, n.unlike), (0.5, 0.125, 1, 1));
+        let n = compare_numbers(&[1.0, -4.0, f64::NAN, f64::INFINITY], &[1.0, -4.5, f64::NAN, f64::NEG_INFINITY]);
+        assert_eq!((n.largest, n.relative, n.largest_idx, n.n_unlike), (0.5, 0.125, 1, 1));
         let d = difference("x", &Tensor::scalar(1f32), &Tensor::vector(&[1f32]));
         assert!(!d.is_equal(1.0) && d.numbers.is_none());
         assert!(difference("s", &Tensor::string("a"), &Tensor::string("a")).is_equal(0.0));

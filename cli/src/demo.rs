@@ -17,7 +17,7 @@ pub fn run(args: &args::Demo, verbosity: Verbosity) -> Outcome {
     let task = task.map_err(|error| Failure::Work(error.into()))?;
     let trainer = Trainer::new("demo", task, &args.training.options(), &Location::Local, training::observer())?;
     let headless = args.headless || args.training.json;
-    let missing = display::missing().filter(|_| !headless);
+    let missing = display::unavailable_reason().filter(|_| !headless);
     if let Some(reason) = missing {
         note!("{reason}: running without the window");
     }

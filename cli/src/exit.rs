@@ -26,7 +26,7 @@ pub fn exit_code(outcome: Outcome) -> ExitCode {
             _ => (None, 0),
         },
         Err(Failure::Work(error)) => (Some(one_line(&error)), 1),
-        Err(Failure::Use(error)) => (Some(one_line(&error)), 2),
+        Err(Failure::Usage(error)) => (Some(one_line(&error)), 2),
         Err(Failure::Command(code)) => (None, code),
     };
     if let Some(error) = error {

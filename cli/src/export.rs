@@ -29,7 +29,7 @@ pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
         return Err(Failure::wrong_use(format_args!("{} exists; --force writes over it", out.display())));
     }
     let is_logdir = is_logdir(&args.paths);
-    let format = args.format.or_else(|| by_name(args.out.as_deref()?, is_logdir));
+    let format = args.format.or_else(|| format_from_name(args.out.as_deref()?, is_logdir));
     if args.follow {
         refuse_to_follow(args, format)?;
     }
@@ -38,11 +38,11 @@ pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
         Some(ExportAs::Json) => rows::run(args, RowFormat::Json),
         None if is_logdir || args.follow => rows::run(args, RowFormat::Csv),
         Some(ExportAs::Parquet) if is_logdir => parquet::run(args),
-        Some(ExportAs::Parquet) => tables(args, verbosity),
-        Some(ExportAs::Chrome) => trace(args, ExportFormat::Chrome),
-        Some(ExportAs::Perfetto) => trace(args, ExportFormat::Perfetto),
-        Some(ExportAs::Firefox) => trace(args, ExportFormat::Firefox),
-        None => trace(args, ExportFormat::Chrome),
+        Some(ExportAs::Parquet) => export_tables(args, verbosity),
+        Some(ExportAs::Chrome) => export_trace(args, ExportFormat::Chrome),
+        Some(ExportAs::Perfetto) => export_trace(args, ExportFormat::Perfetto),
+        Some(ExportAs::Firefox) => export_trace(args, ExportFormat::Firefox),
+        None => export_trace(args, ExportFormat::Chrome),
     }
 }
 
@@ -57,20 +57,20 @@ fn refuse_to_follow(args: &Export, format: Option<ExportAs>) -> Outcome {
 }
 
 /// Writes a trace as a folder of Parquet tables: a sealed trace.
-fn tables(args: &Export, verbosity: Verbosity) -> Outcome {
+fn export_tables(args: &Export, verbosity: Verbosity) -> Outcome {
     let Some(out) = args.out.clone() else {
         return Err(Failure::wrong_use("a trace as Parquet is a folder of tables: name it with -o FOLDER"));
     };
     import::run(&Import { files: args.paths.clone(), out, force: args.force, json: false }, verbosity)
 }
 
-fn trace(args: &Export, format: ExportFormat) -> Outcome {
+fn export_trace(args: &Export, format: ExportFormat) -> Outcome {
     if args.run.is_some() || args.tag.is_some() {
         return Err(Failure::wrong_use("--run and --tag choose among a logdir's rows: --format csv, json or parquet"));
     }
     let store = trace_file::open_all(&args.paths)?;
-    progress::doing("writing");
-    let mut share = progress::share;
+    progress::set_activity("writing");
+    let mut share = progress::set_share;
     match &args.out {
         None => out::rows(|out| export::export(&store, format, out, &mut share))?,
         Some(path) => {
@@ -84,7 +84,7 @@ fn trace(args: &Export, format: ExportFormat) -> Outcome {
 }
 
 /// The format by the extension of a file's name.
-fn by_name(path: &Path, is_logdir: bool) -> Option<ExportAs> {
+fn format_from_name(path: &Path, is_logdir: bool) -> Option<ExportAs> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
     match name.rsplit_once('.')?.1 {

@@ -20,9 +20,9 @@ pub fn run(args: &args::Freeze) -> Outcome {
     let def = graph::read(&args.graph)?;
     let checkpoint = graph::checkpoint(&args.checkpoint)?;
     let frozen = engine::freeze::freeze(&def, &checkpoint, &args.fetch).map_err(Failure::wrong_use)?;
-    let at = || format!("writing {}", args.out.display());
-    let mut file = File::create_new(&args.out).with_context(at)?;
-    file.write_all(&frozen.graph.encode_to_vec()).with_context(at)?;
+    let writing = || format!("writing {}", args.out.display());
+    let mut file = File::create_new(&args.out).with_context(writing)?;
+    file.write_all(&frozen.graph.encode_to_vec()).with_context(writing)?;
     let (n_nodes, n_variables) = (frozen.graph.node.len(), frozen.n_variables);
     if args.json {
         let bytes = frozen.n_bytes;

@@ -22,7 +22,7 @@ pub fn read(path: &Path) -> Result<GraphDef, Failure> {
     formats::graph_file::read(path).map_err(|error| fault(path, error))
 }
 
-/// An error of a file, as wrong use.
+/// The failure of a file, as wrong use.
 pub fn fault(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::wrong_use(format_args!("{}: {error}", path.display()))
 }
@@ -53,20 +53,25 @@ pub enum DeviceChoice {
 pub struct Runnable {
     session: Session,
     /// The nodes that request no device in the file, and for which the options chose one.
-    given: HashSet<String>,
+    defaulted_nodes: HashSet<String>,
 }
 
 impl Runnable {
     /// Opens the graph of a file, and initialises or restores its variables as the step's options say. The graph after
     /// each pass is written to `dump_graphs`.
-    pub fn open(path: &Path, step: &Step, on: DeviceChoice, dump_graphs: Option<&Path>) -> Result<Runnable, Failure> {
+    pub fn open(
+        path: &Path,
+        step: &Step,
+        choice: DeviceChoice,
+        dump_graphs: Option<&Path>,
+    ) -> Result<Runnable, Failure> {
         devices::check(&step.device)?;
         if step.memory_limit.is_some() {
             engine::memory::set_limit(step.memory_limit);
         }
         let mut def = read(path)?;
-        // Among several devices placement decides.
-        let given = match (&step.device[..], on) {
+        // Among several devices the placement pass chooses.
+        let defaulted_nodes = match (&step.device[..], choice) {
             ([device], DeviceChoice::FromOptions) => set_default_device(&mut def, &device.name()),
             _ => HashSet::new(),
         };
@@ -76,19 +81,19 @@ impl Runnable {
         let graph = Graph::new();
         graph.import(&def, "").map_err(|error| fault(path, error))?;
         let threads = step.threads.map(usize::from);
-        dump_graphs.map(train::refuse_used_folder).transpose()?;
+        dump_graphs.map(train::refuse_used_dump_folder).transpose()?;
         let dump_graphs = dump_graphs.map(Path::to_owned);
         let numerics = Numerics::for_session(step.numerics);
-        let devices = match on {
+        let devices = match choice {
             DeviceChoice::Single => SessionOptions::devices(1),
             DeviceChoice::FromOptions if step.device.is_empty() => SessionOptions::devices(step.device_count.into()),
             DeviceChoice::FromOptions => devices::session_options(&step.device)?,
         };
         let mut options = SessionOptions { threads, dump_graphs, numerics, ..devices };
-        // With one device, nodes that request another one are placed on it.
-        options.placement.is_soft |= step.soft_placement || on == DeviceChoice::Single;
+        // With a single device, nodes that request another device run on the single one.
+        options.placement.is_soft |= step.soft_placement || choice == DeviceChoice::Single;
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
-        let runnable = Runnable { session, given };
+        let runnable = Runnable { session, defaulted_nodes };
         if let Some(path) = &step.checkpoint {
             let missing = checkpoint(path)?.restore(&runnable.session).map_err(|error| fault(path, error))?;
             for name in missing {
@@ -108,14 +113,15 @@ impl Runnable {
 
     /// Notes for the nodes that are not on the device that the file requests.
     pub fn notes(&self) -> Vec<String> {
-        const MOST: usize = 8;
+        const MAX_NOTES: usize = 8;
         let relaxed = self.session.relaxed_requests();
-        let own: Vec<_> = relaxed.iter().filter(|one| !self.given.contains(&one.node)).collect();
-        let note = |one: &&RelaxedRequest| {
-            format!("node {} (op {}) asks for {}, runs on {}", one.node, one.op, one.asked, one.device)
+        let unexpected: Vec<_> =
+            relaxed.iter().filter(|request| !self.defaulted_nodes.contains(&request.node)).collect();
+        let note = |request: &&RelaxedRequest| {
+            format!("node {} (op {}) asks for {}, runs on {}", request.node, request.op, request.asked, request.device)
         };
-        let mut notes: Vec<String> = own.iter().take(MOST).map(note).collect();
-        if let Some(n) = own.len().checked_sub(MOST).filter(|n| *n > 0) {
+        let mut notes: Vec<String> = unexpected.iter().take(MAX_NOTES).map(note).collect();
+        if let Some(n) = unexpected.len().checked_sub(MAX_NOTES).filter(|n| *n > 0) {
             notes.push(format!("{n} more nodes run on another device than they ask for"));
         }
         notes
@@ -123,12 +129,12 @@ impl Runnable {
 
     /// Runs one step.
     pub fn run(&self, feeds: &[(&str, Tensor)], fetches: &[&str], targets: &[&str]) -> Result<Vec<Tensor>, Failure> {
-        self.session.run(feeds, fetches, targets).map_err(|error| failure(&self.session, error))
+        self.session.run(feeds, fetches, targets).map_err(|error| step_failure(&self.session, error))
     }
 }
 
 /// The failure of a step as wrong use: almost always graph, feeds and fetches do not fit each other.
-pub fn failure(session: &Session, error: RunError) -> Failure {
+pub fn step_failure(session: &Session, error: RunError) -> Failure {
     let hint = match &error {
         RunError::Graph(engine::graph::GraphError::NoSuchNode { name }) => {
             nearest(session, name).map(|near| format!("is {near} meant?"))
@@ -141,7 +147,7 @@ pub fn failure(session: &Session, error: RunError) -> Failure {
     let error = anyhow::Error::from(error);
     match hint {
         Some(hint) => Failure::wrong_use(format_args!("{error:#} ({hint})")),
-        None => Failure::Use(error),
+        None => Failure::Usage(error),
     }
 }
 
@@ -166,12 +172,12 @@ fn tensor(path: &PathBuf) -> Result<Tensor, Failure> {
 
 /// Sets the device of the nodes that request none; returns their names.
 fn set_default_device(def: &mut GraphDef, device: &str) -> HashSet<String> {
-    let open = def.node.iter_mut().filter(|node| node.device.is_empty());
-    let ask = |node: &mut NodeDef| {
+    let without_device = def.node.iter_mut().filter(|node| node.device.is_empty());
+    let set_device = |node: &mut NodeDef| {
         node.device = device.to_owned();
         node.name.clone()
     };
-    open.map(ask).collect()
+    without_device.map(set_device).collect()
 }
 
 /// Gives each random op without a seed one derived from `seed` and the node's name, so that a run can be repeated.
@@ -180,11 +186,11 @@ fn seed_random_ops(def: &mut GraphDef, seed: i64) {
     let nodes = def.node.iter_mut().chain(functions.flat_map(|function| &mut function.node_def));
     for node in nodes {
         let has_seeds = ["seed", "seed2"].iter().any(|name| node.attr.contains_key(*name)) || is_random(&node.op);
-        let unset = ["seed", "seed2"].iter().all(|name| {
+        let are_unset = ["seed", "seed2"].iter().all(|name| {
             let value = node.attr.get(*name).and_then(|attr| attr.value.as_ref());
             matches!(value, None | Some(Value::I(0)))
         });
-        if has_seeds && unset {
+        if has_seeds && are_unset {
             let mut hasher = DefaultHasher::new();
             node.name.hash(&mut hasher);
             // Not 0: with `seed` 0 that would mean no seed.

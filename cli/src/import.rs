@@ -15,7 +15,7 @@ pub fn run(args: &Import, verbosity: Verbosity) -> Outcome {
         return Err(Failure::wrong_use(format_args!("{} exists; {remedy}", args.out.display())));
     }
     let store = trace_file::open_all(&args.files)?;
-    progress::doing("writing");
+    progress::set_activity("writing");
     let sealed =
         trace_store::seal::write(&store, &args.out).with_context(|| format!("writing {}", args.out.display()))?;
     for warning in store.warnings() {

@@ -23,7 +23,7 @@ pub struct CompleteLogdir {
 
 /// Reads everything below `path` and reports damage on stderr. A path without event files is wrong use.
 pub fn read(path: &Path) -> Result<CompleteLogdir, Failure> {
-    progress::doing("reading");
+    progress::set_activity("reading");
     let source = Source::read(path)?;
     refuse_other_files(path)?;
     let mut logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
@@ -38,7 +38,7 @@ pub fn read(path: &Path) -> Result<CompleteLogdir, Failure> {
 /// Refuses a single file that is no event file by its name or its content.
 ///
 /// # Errors
-/// `Failure::Use` for such a file.
+/// `Failure::Usage` for such a file.
 pub fn refuse_other_files(path: &Path) -> Result<(), Failure> {
     let has_name = path.file_name().is_some_and(|name| name.to_string_lossy().contains("tfevents"));
     match formats::sniff(path) {
@@ -75,7 +75,7 @@ pub fn report_damage(runs: &Runs, source: &Source) {
 /// The criterion by which the options group runs; `None` without grouping.
 ///
 /// # Errors
-/// `Failure::Use` when the pattern is no regular expression.
+/// `Failure::Usage` when the pattern is no regular expression.
 pub fn group_by(grouping: &Grouping) -> Result<Option<GroupBy>, Failure> {
     if let Some(hparam) = &grouping.group_hparam {
         return Ok(Some(GroupBy::HParam(hparam.clone())));
@@ -86,7 +86,7 @@ pub fn group_by(grouping: &Grouping) -> Result<Option<GroupBy>, Failure> {
 /// The regular expression of an option.
 ///
 /// # Errors
-/// `Failure::Use` when the text is no regular expression.
+/// `Failure::Usage` when the text is no regular expression.
 pub fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>, Failure> {
     let refused = |text| Failure::wrong_use(format_args!("{option}: '{text}' is no regular expression"));
     text.map(|text| Regex::new(text).map_err(|_| refused(text))).transpose()

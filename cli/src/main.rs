@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         note!("warning: {error}");
     }
     let verbosity = args.verbosity();
-    let progress = progress::begin(args.command.takes_a_while(), verbosity);
+    let progress = progress::begin(args.command.activity(), verbosity);
     let outcome: Outcome = match args.command {
         Command::Demo(demo) => demo::run(&demo, verbosity),
         Command::Train(train) => training::run(&train, verbosity),

@@ -18,7 +18,7 @@ pub fn completions(args: &Completions) -> Outcome {
     let mut command = Args::command();
     match &args.out {
         Some(folder) => {
-            make(folder)?;
+            create_folder(folder)?;
             let path = clap_complete::generate_to(args.shell, &mut command, NAME, folder);
             out::line(path.with_context(|| format!("writing into {}", folder.display()))?.display());
         }
@@ -34,13 +34,13 @@ pub fn completions(args: &Completions) -> Outcome {
 
 /// Writes a page for the program and one for each command.
 pub fn man(args: &Man) -> Outcome {
-    make(&args.out)?;
+    create_folder(&args.out)?;
     clap_mangen::generate_to(Args::command(), &args.out)
         .with_context(|| format!("writing into {}", args.out.display()))?;
     out::line(args.out.join(format!("{NAME}.1")).display());
     Ok(())
 }
 
-fn make(folder: &Path) -> anyhow::Result<()> {
+fn create_folder(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
 }

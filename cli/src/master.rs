@@ -11,7 +11,7 @@ use crate::signals;
 /// Serves clients until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// `Failure::Use` when the cluster's file or the address is wrong.
+/// `Failure::Usage` when the cluster's file or the address is wrong.
 pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
     let cluster = Cluster::read(&args.cluster).map_err(Failure::wrong_use)?;
     let address = match &args.listen {

@@ -11,7 +11,7 @@ use crate::outcome::Outcome;
 pub fn run(args: &args::Ops) -> Outcome {
     let ops = engine::ops::all();
     for op in &ops {
-        let registered = Registrations::of(op.name);
+        let registered = Registrations::for_op(op.name);
         if args.json {
             out::object(1, describe(op, &registered));
         } else {
@@ -42,7 +42,7 @@ struct Registrations {
 }
 
 impl Registrations {
-    fn of(op: &str) -> Registrations {
+    fn for_op(op: &str) -> Registrations {
         let kernels = engine::kernels::registered(op);
         let mut devices: Vec<String> = kernels.iter().map(|kernel| kernel.device.to_lowercase()).collect();
         devices.sort();

@@ -1,9 +1,9 @@
-//! The terminal: results on standard output, everything else on standard error. Nothing else in this member writes to
-//! either, which clippy holds (`print_stdout`, `print_stderr`, and `disallowed_methods` for the streams themselves).
+//! The terminal: results on standard output, everything else on standard error. No other module of this member
+//! writes to either; clippy enforces that (`print_stdout`, `print_stderr`, and `disallowed_methods` for the streams).
 //!
-//! A result that could not be written is an error of the command. The first failure is stored, what comes after it is
-//! dropped, and [`failure`] returns it when the command ends. A reader who has left (`| head`) is no error: the command
-//! ends quietly.
+//! A result that could not be written is an error of the command. The first failure is stored, later results are
+//! dropped, and [`failure`] returns the failure when the command ends. A reader who has left (`| head`) is no error:
+//! the command ends quietly.
 
 use std::fmt::{Arguments, Display};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::outcome::Failure;
 
 /// The first error of writing to standard output.
-static FAILED: OnceLock<io::Error> = OnceLock::new();
+static FIRST_ERROR: OnceLock<io::Error> = OnceLock::new();
 /// Whether the terminal shows a line of progress, which must be wiped before anything else is written.
 static HAS_PROGRESS: Mutex<bool> = Mutex::new(false);
 /// Moves the cursor to the beginning of the line and erases the line.
@@ -37,17 +37,17 @@ pub struct Results;
 impl Write for Results {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         wipe();
-        attempt(|stdout| stdout.write_all(bytes)).map(|()| bytes.len())
+        write_stdout(|stdout| stdout.write_all(bytes)).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        attempt(|stdout| stdout.flush())
+        write_stdout(|stdout| stdout.flush())
     }
 }
 
 /// Writes, unless a write has failed before; stores the first error.
-fn attempt(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    if let Some(error) = FAILED.get() {
+fn write_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    if let Some(error) = FIRST_ERROR.get() {
         return Err(error.kind().into());
     }
     #[expect(clippy::disallowed_methods, reason = "the one place that writes there")]
@@ -55,7 +55,7 @@ fn attempt(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<(
     written.map_err(|error| {
         let kind = error.kind();
         // `set` fails where another thread's error came first.
-        let _ = FAILED.set(error);
+        let _ = FIRST_ERROR.set(error);
         kind.into()
     })
 }
@@ -69,7 +69,7 @@ pub fn rows(write: impl FnOnce(&mut BufWriter<Results>) -> io::Result<()>) -> Re
     let written = write(&mut out).and_then(|()| out.flush());
     // `into_parts` drops the buffered rows; dropping the writer would try to write them again.
     drop(out.into_parts());
-    match (written, FAILED.get()) {
+    match (written, FIRST_ERROR.get()) {
         (Ok(()), _) => Ok(()),
         (Err(_), Some(_)) => Err(Failure::Output),
         (Err(error), None) => Err(Failure::Work(error.into())),
@@ -78,7 +78,7 @@ pub fn rows(write: impl FnOnce(&mut BufWriter<Results>) -> io::Result<()>) -> Re
 
 /// Prints a line of results.
 pub fn line(text: impl Display) {
-    // `attempt` stores the failure.
+    // `write_stdout` stores the failure.
     let _ = Results.write_all(format!("{text}\n").as_bytes());
 }
 
@@ -101,31 +101,31 @@ pub fn versioned(schema_version: u32, mut object: serde_json::Value) -> serde_js
     object
 }
 
-/// Prints an object at once, for a command that goes on. It goes on too where the reader of standard output has left.
+/// Prints an object at once, for a command that continues, even where the reader of standard output has left.
 ///
 /// # Errors
 /// `Failure::Output` when writing failed for another reason.
 pub fn announce(schema_version: u32, value: serde_json::Value) -> Result<(), Failure> {
     object(schema_version, value);
-    let is_lost = FAILED.get().is_some_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+    let is_lost = FIRST_ERROR.get().is_some_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
     if is_lost { Err(Failure::Output) } else { Ok(()) }
 }
 
 /// Whether standard output is a terminal.
 #[cfg(feature = "query")]
-pub fn is_terminal() -> bool {
+pub fn is_stdout_terminal() -> bool {
     #[expect(clippy::disallowed_methods, reason = "only asked what it is")]
     io::stdout().is_terminal()
 }
 
 /// Flushes the results; returns the error if any of them could not be written.
 pub fn failure() -> Option<&'static io::Error> {
-    // `attempt` stores the failure.
+    // `write_stdout` stores the failure.
     let _ = Results.flush();
-    FAILED.get()
+    FIRST_ERROR.get()
 }
 
-/// Prints a line on standard error. Where that fails there is nowhere to report it.
+/// Prints a line on standard error. A failure is ignored, because there is nowhere to report it.
 pub fn note(text: Arguments<'_>) {
     wipe();
     stderr(&format!("{text}\n"));
@@ -147,7 +147,7 @@ pub fn wipe() {
 }
 
 /// Whether standard error is a terminal.
-pub fn notes_are_seen() -> bool {
+pub fn is_stderr_terminal() -> bool {
     #[expect(clippy::disallowed_methods, reason = "only asked what it is")]
     io::stderr().is_terminal()
 }

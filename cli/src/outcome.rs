@@ -6,8 +6,8 @@ pub enum Failure {
     /// The work failed: exit code 1.
     Work(anyhow::Error),
     /// Wrong use or bad input, which the user can correct: exit code 2.
-    Use(anyhow::Error),
-    /// The command that was run ended with this exit code, and has reported why itself.
+    Usage(anyhow::Error),
+    /// The command that was run ended with this exit code, and has reported the reason.
     Command(u8),
     /// Writing to standard output failed; `out::failure` has the reason.
     Output,
@@ -19,7 +19,7 @@ pub type Outcome = Result<(), Failure>;
 impl Failure {
     /// Bad input or wrong use, in one line.
     pub fn wrong_use(message: impl std::fmt::Display) -> Failure {
-        Failure::Use(anyhow::anyhow!("{message}"))
+        Failure::Usage(anyhow::anyhow!("{message}"))
     }
 }
 
@@ -32,7 +32,7 @@ impl From<anyhow::Error> for Failure {
 impl From<train::TrainError> for Failure {
     fn from(error: train::TrainError) -> Failure {
         match error {
-            train::TrainError::Use(error) => Failure::Use(error),
+            train::TrainError::Usage(error) => Failure::Usage(error),
             train::TrainError::Work(error) => Failure::Work(error),
             train::TrainError::Client(code) => Failure::Command(code),
         }

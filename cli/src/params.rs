@@ -16,7 +16,7 @@ use crate::outcome::Outcome;
 enum Role {
     /// An optimizer updates it; in a graph without training, every variable.
     Trained,
-    /// The state of an optimizer for a trained variable: momentum and the like.
+    /// The state of an optimizer for a trained variable, such as momentum.
     Slot,
     /// Anything else: counters, moving averages.
     Other,
@@ -28,16 +28,23 @@ struct Variable {
     dtype: &'static str,
     /// `None` where a dimension is unknown.
     shape: Option<Vec<u64>>,
-    bytes_each: u64,
+    bytes_per_number: u64,
 }
 
 impl Variable {
-    fn n(&self) -> u64 {
+    fn n_numbers(&self) -> u64 {
         self.shape.as_ref().map_or(0, |dims| dims.iter().fold(1, |n: u64, d| n.saturating_mul(*d)))
     }
 }
 
-/// Counts the numbers and prints the table.
+/// A line of the printed table: a variable with its dtype and shape, or a scope with the sum of its variables.
+struct ScopeRow {
+    name: String,
+    n_numbers: u64,
+    details: String,
+}
+
+/// Counts the numbers of a graph's variables and prints them.
 pub fn run(args: &args::Params) -> Outcome {
     let def = graph::read(&args.graph)?;
     let variables = variables(&def);
@@ -88,14 +95,14 @@ fn variable(node: &NodeDef, role: Role) -> Variable {
         }
         _ => None,
     };
-    let (dtype, bytes_each) = dtype.map_or(("?", 0), |dtype| (dtype.name(), dtype.size() as u64));
-    Variable { name: node.name.clone(), role, dtype, shape, bytes_each }
+    let (dtype, bytes_per_number) = dtype.map_or(("?", 0), |dtype| (dtype.name(), dtype.size() as u64));
+    Variable { name: node.name.clone(), role, dtype, shape, bytes_per_number }
 }
 
 /// Numbers and bytes of all variables of a role.
 fn total(variables: &[Variable], role: Role) -> (u64, u64) {
     let of_role = variables.iter().filter(|v| v.role == role);
-    of_role.fold((0, 0), |(n, bytes), v| (n + v.n(), bytes + v.n() * v.bytes_each))
+    of_role.fold((0, 0), |(n, bytes), v| (n + v.n_numbers(), bytes + v.n_numbers() * v.bytes_per_number))
 }
 
 fn print_json(variables: &[Variable]) {
@@ -103,22 +110,22 @@ fn print_json(variables: &[Variable]) {
         .iter()
         .map(|v| {
             let role = format!("{:?}", v.role).to_lowercase();
-            json!({ "name": v.name, "role": role, "dtype": v.dtype, "shape": v.shape, "numbers": v.shape.as_ref().map(|_| v.n()) })
+            json!({ "name": v.name, "role": role, "dtype": v.dtype, "shape": v.shape, "numbers": v.shape.as_ref().map(|_| v.n_numbers()) })
         })
         .collect();
     let sum = |role| total(variables, role).0;
     let (trained, slots, other) = (sum(Role::Trained), sum(Role::Slot), sum(Role::Other));
-    let bytes: u64 = variables.iter().map(|v| v.n() * v.bytes_each).sum();
+    let bytes: u64 = variables.iter().map(|v| v.n_numbers() * v.bytes_per_number).sum();
     out::object(1, json!({ "trained": trained, "slots": slots, "other": other, "bytes": bytes, "variables": each }));
 }
 
 fn print(variables: &[Variable], depth: usize) {
-    let mut rows: Vec<(String, u64, String)> = Vec::new();
+    let mut rows: Vec<ScopeRow> = Vec::new();
     let trained: Vec<&Variable> = variables.iter().filter(|v| v.role == Role::Trained).collect();
     scope_rows(&trained, 0, "", depth, &mut rows);
-    let width = rows.iter().map(|(name, _, _)| name.chars().count()).max().unwrap_or(0).max(20);
-    for (name, n, what) in &rows {
-        say!("{name:width$}  {:>15}  {what}", text::count(*n));
+    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(20);
+    for ScopeRow { name, n_numbers, details } in &rows {
+        say!("{name:width$}  {:>15}  {details}", text::count(*n_numbers));
     }
     for (role, name) in
         [(Role::Trained, "trained"), (Role::Slot, "optimizer's slots"), (Role::Other, "other variables")]
@@ -137,26 +144,27 @@ fn print(variables: &[Variable], depth: usize) {
 }
 
 /// One row per scope with its sum, and per variable with its shape, down to `depth` levels.
-fn scope_rows(of: &[&Variable], level: usize, prefix: &str, depth: usize, rows: &mut Vec<(String, u64, String)>) {
+fn scope_rows(variables: &[&Variable], level: usize, prefix: &str, depth: usize, rows: &mut Vec<ScopeRow>) {
     if level >= depth {
         return;
     }
     let mut parts: BTreeMap<&str, Vec<&Variable>> = BTreeMap::new();
-    for v in of {
+    for v in variables {
         parts.entry(v.name[prefix.len()..].split('/').next().unwrap_or_default()).or_default().push(v);
     }
-    for (part, inside) in parts {
+    for (part, members) in parts {
         let indent = "  ".repeat(level);
-        let full = format!("{prefix}{part}");
-        if let Some(v) = inside.iter().find(|v| v.name == full) {
+        let full_name = format!("{prefix}{part}");
+        if let Some(v) = members.iter().find(|v| v.name == full_name) {
             let shape = v.shape.as_ref().map_or("[?]".to_owned(), |dims| format!("{dims:?}"));
-            rows.push((format!("{indent}{part}"), v.n(), format!("{} {shape}", v.dtype)));
+            let details = format!("{} {shape}", v.dtype);
+            rows.push(ScopeRow { name: format!("{indent}{part}"), n_numbers: v.n_numbers(), details });
         }
-        let below: Vec<&Variable> = inside.into_iter().filter(|v| v.name != full).collect();
+        let below: Vec<&Variable> = members.into_iter().filter(|v| v.name != full_name).collect();
         if !below.is_empty() {
-            let n = below.iter().map(|v| v.n()).sum();
-            rows.push((format!("{indent}{part}/"), n, String::new()));
-            scope_rows(&below, level + 1, &format!("{full}/"), depth, rows);
+            let n_numbers = below.iter().map(|v| v.n_numbers()).sum();
+            rows.push(ScopeRow { name: format!("{indent}{part}/"), n_numbers, details: String::new() });
+            scope_rows(&below, level + 1, &format!("{full_name}/"), depth, rows);
         }
     }
 }
@@ -179,7 +187,7 @@ mod tests {
         let trained: Vec<&Variable> = variables.iter().filter(|v| v.role == Role::Trained).collect();
         let mut rows = Vec::new();
         scope_rows(&trained, 0, "", 1, &mut rows);
-        let scopes: Vec<(&str, u64)> = rows.iter().map(|(name, n, _)| (name.as_str(), *n)).collect();
+        let scopes: Vec<(&str, u64)> = rows.iter().map(|row| (row.name.as_str(), row.n_numbers)).collect();
         assert_eq!(scopes, [("layer1/", 33_280), ("layer2/", 262_656), ("layer3/", 5_130)]);
     }
 }

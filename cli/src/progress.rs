@@ -10,20 +10,20 @@ use parking_lot::Mutex;
 use crate::args::Verbosity;
 use crate::out;
 
-/// The time before the first line, and between two lines: on a terminal, and elsewhere.
+/// The time before the first line and the time between two lines, on a terminal and elsewhere.
 const ON_TERMINAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
 const ELSEWHERE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
 
 /// The work under way.
 struct Activity {
     what: &'static str,
-    /// 0 to 1, where it is known.
+    /// The share of the work that is done, 0 to 1; `None` where it is unknown.
     share: Option<f64>,
     /// The number of [`HiddenGuard`]s.
-    n_elsewhere: u32,
+    n_hidden: u32,
 }
 
-static ACTIVITY: Mutex<Activity> = Mutex::new(Activity { what: "working", share: None, n_elsewhere: 0 });
+static ACTIVITY: Mutex<Activity> = Mutex::new(Activity { what: "working", share: None, n_hidden: 0 });
 
 /// A thread that prints progress until this is dropped.
 pub struct Ticker(Option<(Sender<()>, JoinHandle<()>)>);
@@ -56,14 +56,14 @@ impl Drop for Ticker {
     }
 }
 
-/// Shows the progress of `what` until the result is dropped; nothing for `None`.
+/// Shows the progress of the activity `what` until the result is dropped; shows nothing for `None`.
 pub fn begin(what: Option<&'static str>, verbosity: Verbosity) -> Option<Ticker> {
-    doing(what.filter(|_| verbosity > Verbosity::Quiet)?);
-    let on_terminal = out::notes_are_seen();
+    set_activity(what.filter(|_| verbosity > Verbosity::Quiet)?);
+    let on_terminal = out::is_stderr_terminal();
     let (first, next) = if on_terminal { ON_TERMINAL } else { ELSEWHERE };
-    let begun = events::clock::mono_now();
+    let begin_ns = events::clock::mono_now();
     let show = move |is_over: bool| {
-        match line(events::clock::mono_now() - begun) {
+        match line(events::clock::mono_now() - begin_ns) {
             _ if is_over => out::wipe(),
             Some(line) if on_terminal => out::progress(&line),
             Some(line) => note!("stepscope: {line}"),
@@ -74,21 +74,21 @@ pub fn begin(what: Option<&'static str>, verbosity: Verbosity) -> Option<Ticker>
     Some(Ticker::start(first, show))
 }
 
-/// `reading, 43 %, 3.21 s`
+/// The text of the progress, as `reading, 43 %, 3.21 s`; `None` while it is hidden.
 fn line(elapsed_ns: i64) -> Option<String> {
-    let doing = ACTIVITY.lock();
-    let share = doing.share.map_or_else(String::new, |share| format!(", {:.0} %", share * 100.0));
-    (doing.n_elsewhere == 0).then(|| format!("{}{share}, {}", doing.what, text::duration(elapsed_ns)))
+    let activity = ACTIVITY.lock();
+    let share = activity.share.map_or_else(String::new, |share| format!(", {:.0} %", share * 100.0));
+    (activity.n_hidden == 0).then(|| format!("{}{share}, {}", activity.what, text::duration(elapsed_ns)))
 }
 
 /// Sets the work under way.
-pub fn doing(what: &'static str) {
-    let mut doing = ACTIVITY.lock();
-    (doing.what, doing.share) = (what, None);
+pub fn set_activity(what: &'static str) {
+    let mut activity = ACTIVITY.lock();
+    (activity.what, activity.share) = (what, None);
 }
 
 /// Sets the share of the work that is done, 0 to 1.
-pub fn share(share: f64) {
+pub fn set_share(share: f64) {
     ACTIVITY.lock().share = Some(share.clamp(0.0, 1.0));
 }
 
@@ -98,7 +98,7 @@ pub struct HiddenGuard;
 impl HiddenGuard {
     /// Hides the line from now on.
     pub fn begin() -> HiddenGuard {
-        ACTIVITY.lock().n_elsewhere += 1;
+        ACTIVITY.lock().n_hidden += 1;
         out::wipe();
         HiddenGuard
     }
@@ -106,6 +106,6 @@ impl HiddenGuard {
 
 impl Drop for HiddenGuard {
     fn drop(&mut self) {
-        ACTIVITY.lock().n_elsewhere -= 1;
+        ACTIVITY.lock().n_hidden -= 1;
     }
 }

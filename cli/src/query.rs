@@ -29,14 +29,14 @@ pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
     let database = Database::open_on(&args.path, options, cluster).map_err(failure)?;
     let canceller = database.canceller();
     signals::on_stop(move || canceller.cancel())?;
-    let done = match &sql {
-        None => list(&database, format == Format::Json),
-        Some(sql) => rows(&database, sql, format, args, verbosity),
+    let outcome = match &sql {
+        None => list_tables(&database, format == Format::Json),
+        Some(sql) => run_query(&database, sql, format, args, verbosity),
     };
     for warning in database.take_warnings() {
         note!("warning: {warning}");
     }
-    done
+    outcome
 }
 
 /// The cluster of an address.
@@ -71,13 +71,13 @@ fn sql(args: &Query) -> Result<Option<String>, Failure> {
 }
 
 fn format(args: &Query) -> Result<Format, Failure> {
-    let by_name = || match args.out.as_deref()?.extension()?.to_str()? {
+    let format_from_name = || match args.out.as_deref()?.extension()?.to_str()? {
         "csv" => Some(QueryAs::Csv),
         "json" | "jsonl" | "ndjson" => Some(QueryAs::Json),
         "parquet" => Some(QueryAs::Parquet),
         _ => None,
     };
-    match args.format.or_else(by_name).unwrap_or(QueryAs::Table) {
+    match args.format.or_else(format_from_name).unwrap_or(QueryAs::Table) {
         QueryAs::Table => Ok(Format::Table),
         QueryAs::Csv => Ok(Format::Csv),
         QueryAs::Json => Ok(Format::Json),
@@ -86,7 +86,7 @@ fn format(args: &Query) -> Result<Format, Failure> {
     }
 }
 
-fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity: Verbosity) -> Outcome {
+fn run_query(database: &Database, sql: &str, format: Format, args: &Query, verbosity: Verbosity) -> Outcome {
     let n_rows = match &args.out {
         None => {
             let mut out = BufWriter::new(out::Results);
@@ -107,14 +107,14 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
             n_rows
         }
     };
-    if verbosity > Verbosity::Quiet && (out::is_terminal() || args.out.is_some()) {
+    if verbosity > Verbosity::Quiet && (out::is_stdout_terminal() || args.out.is_some()) {
         note!("{}", text::count_of(n_rows, "row"));
     }
     Ok(())
 }
 
-/// Tables with their columns.
-fn list(database: &Database, as_json: bool) -> Outcome {
+/// Lists the tables with their columns.
+fn list_tables(database: &Database, as_json: bool) -> Outcome {
     if !as_json {
         out::line(format!("{}; a type with ? may be null", text::count_of(database.traces().len() as u64, "trace")));
     }

@@ -15,24 +15,25 @@ use crate::outcome::Failure;
 use crate::source::{self, Source};
 
 /// The variable with the command to use instead of `ssh`, with its options.
-const SSH: &str = "STEPSCOPE_SSH";
-/// The shortest and longest pause between two fetches of a remote logdir; within these, 20 times the duration of the
-/// last fetch.
-const PAUSE: std::ops::Range<Duration> = Duration::from_millis(200)..Duration::from_secs(30);
+const SSH_VARIABLE: &str = "STEPSCOPE_SSH";
+/// The shortest and the longest pause between two fetches of a remote logdir. Within these limits a pause is
+/// `PAUSE_FACTOR` times the duration of the last fetch.
+const FETCH_PAUSE: std::ops::Range<Duration> = Duration::from_millis(200)..Duration::from_secs(30);
 const PAUSE_FACTOR: u32 = 20;
 
 /// The scheme of addresses of `--connect`.
-const CONNECT: &str = "connect://";
+const CONNECT_SCHEME: &str = "connect://";
 
-/// The URL of a path that is no file of this machine.
+/// The URL in a path that names no file of this machine.
 pub fn url(path: &Path) -> Option<&str> {
-    let is_url = |text: &str| ["ssh://", CONNECT].iter().any(|scheme| text.starts_with(scheme)) || source::is_url(path);
+    let is_url =
+        |text: &str| ["ssh://", CONNECT_SCHEME].iter().any(|scheme| text.starts_with(scheme)) || source::is_url(path);
     path.to_str().filter(|text| is_url(text))
 }
 
 /// The URL of a collector, or of `stepscope serve`.
-pub fn url_of_address(address: &str) -> String {
-    format!("{CONNECT}{address}")
+pub fn connect_url(address: &str) -> String {
+    format!("{CONNECT_SCHEME}{address}")
 }
 
 /// The connections, buckets and copies from which the window shows other machines. Dropping it removes the copies of
@@ -43,7 +44,7 @@ pub struct RemoteRuns {
     /// Buckets, which are copied while this exists.
     buckets: Mutex<Vec<Source>>,
     /// The sources that were opened before the window, by URL.
-    opened: Mutex<HashMap<String, RemoteSources>>,
+    opened_early: Mutex<HashMap<String, RemoteSources>>,
 }
 
 impl Drop for RemoteRuns {
@@ -58,17 +59,17 @@ impl Drop for RemoteRuns {
 impl RemoteRuns {
     /// Opens nothing yet. `remote_bin` is the name of stepscope on other machines.
     pub fn new(remote_bin: &str) -> Arc<RemoteRuns> {
-        let (copies, buckets, opened) = Default::default();
-        Arc::new(RemoteRuns { remote_bin: remote_bin.to_owned(), copies, buckets, opened })
+        let (copies, buckets, opened_early) = Default::default();
+        Arc::new(RemoteRuns { remote_bin: remote_bin.to_owned(), copies, buckets, opened_early })
     }
 
     /// Opens a URL before there is a window, so that errors are reported before it opens.
     ///
     /// # Errors
-    /// `Failure::Use` when the URL is invalid, or no server answers.
+    /// `Failure::Usage` when the URL is invalid, or no server answers.
     pub fn open_early(&self, url: &str) -> Result<(), Failure> {
         let found = self.open(url)?;
-        self.opened.lock().insert(url.to_owned(), found);
+        self.opened_early.lock().insert(url.to_owned(), found);
         Ok(())
     }
 
@@ -76,29 +77,29 @@ impl RemoteRuns {
     pub fn opener(self: &Arc<RemoteRuns>) -> dashboard::OpenRemote {
         let remote = Arc::clone(self);
         Arc::new(move |url| {
-            let early = remote.opened.lock().remove(url);
-            early.map_or_else(|| remote.open(url).map_err(message), Ok)
+            let early = remote.opened_early.lock().remove(url);
+            early.map_or_else(|| remote.open(url).map_err(failure_text), Ok)
         })
     }
 
     fn open(&self, url: &str) -> Result<RemoteSources, Failure> {
         let url = url.trim_end_matches('/');
-        if let Some(address) = url.strip_prefix(CONNECT) {
+        if let Some(address) = url.strip_prefix(CONNECT_SCHEME) {
             let connection = Connection::to_address(address).map_err(Failure::wrong_use)?;
-            return self.found_at(&connection, url);
+            return self.open_connection(&connection, url);
         }
         if source::is_url(Path::new(url)) {
-            return self.bucket(url);
+            return self.open_bucket(url);
         }
-        let target = Target::parse(url).map_err(|why| Failure::wrong_use(format_args!("{url}: {why}")))?;
-        let ssh = std::env::var(SSH).unwrap_or_else(|_| "ssh".to_owned());
+        let target = SshTarget::parse(url).map_err(|why| Failure::wrong_use(format_args!("{url}: {why}")))?;
+        let ssh = std::env::var(SSH_VARIABLE).unwrap_or_else(|_| "ssh".to_owned());
         let program = target.command(&ssh, &self.remote_bin);
         let connection = Connection::to_program(url, &program).map_err(Failure::wrong_use)?;
-        self.found_at(&connection, url)
+        self.open_connection(&connection, url)
     }
 
     /// Opens the logdir in a bucket.
-    fn bucket(&self, url: &str) -> Result<RemoteSources, Failure> {
+    fn open_bucket(&self, url: &str) -> Result<RemoteSources, Failure> {
         let bucket = Source::follow(Path::new(url))?;
         let (sender, found) = mpsc::channel();
         // Cannot fail: the receiver is in this function.
@@ -107,10 +108,10 @@ impl RemoteRuns {
         Ok(found)
     }
 
-    fn found_at(&self, connection: &Arc<Connection>, url: &str) -> Result<RemoteSources, Failure> {
+    fn open_connection(&self, connection: &Arc<Connection>, url: &str) -> Result<RemoteSources, Failure> {
         let mut copy =
             LogdirCopy::new(Arc::clone(connection)).context("a copy of a logdir needs a temporary folder")?;
-        let copied = copy.fetch().map_err(|error| Failure::wrong_use(format_args!("{error}{}", hint(&error))))?;
+        let copied = copy.fetch().map_err(|error| Failure::wrong_use(format_args!("{error}{}", ssh_hint(&error))))?;
         if copied.is_cut {
             note!("warning: {url}: it has more files and folders than are read");
         }
@@ -124,14 +125,14 @@ impl RemoteRuns {
         }
         // Cannot fail: the receiver is in this function.
         let _ = announcer.announce(&copied);
-        std::thread::spawn(move || keep(copy, announcer));
+        std::thread::spawn(move || update_copy(copy, announcer));
         Ok(found)
     }
 }
 
-/// A hint by ssh's exit code: 255 is ssh's own, any other that of the remote program. Both have printed more on
-/// standard error.
-fn hint(error: &CopyError) -> &'static str {
+/// A hint from the exit code of ssh: 255 is ssh's own code, any other is the remote program's. Both programs have
+/// printed more on standard error.
+fn ssh_hint(error: &CopyError) -> &'static str {
     match error {
         CopyError::View(ViewError::Ended(.., 255)) => {
             ": no connection, or no permission to log in; see ssh's message above"
@@ -170,9 +171,9 @@ impl Announcer {
 }
 
 /// The text of a failure in the window.
-fn message(failure: Failure) -> String {
+fn failure_text(failure: Failure) -> String {
     match failure {
-        Failure::Work(error) | Failure::Use(error) => format!("{error:#}"),
+        Failure::Work(error) | Failure::Usage(error) => format!("{error:#}"),
         Failure::Command(code) => format!("a command ended with {code}"),
         Failure::Output => "standard output takes no more".to_owned(),
     }
@@ -183,7 +184,7 @@ fn print_cost(name: &str, copied: &CopyResult) {
 }
 
 /// Updates a copy and announces new sources, until the window closes.
-fn keep(mut copy: LogdirCopy, mut announcer: Announcer) {
+fn update_copy(mut copy: LogdirCopy, mut announcer: Announcer) {
     let mut last_error = String::new();
     loop {
         let begin = events::clock::mono_now();
@@ -196,28 +197,28 @@ fn keep(mut copy: LogdirCopy, mut announcer: Announcer) {
             }
             Err(_) => {}
         }
-        let took = Duration::from_nanos((events::clock::mono_now() - begin).unsigned_abs());
-        std::thread::sleep((took * PAUSE_FACTOR).clamp(PAUSE.start, PAUSE.end));
+        let elapsed = Duration::from_nanos((events::clock::mono_now() - begin).unsigned_abs());
+        std::thread::sleep((elapsed * PAUSE_FACTOR).clamp(FETCH_PAUSE.start, FETCH_PAUSE.end));
     }
 }
 
 /// `ssh://[USER@]HOST[:PORT]/PATH`.
 #[derive(Debug, PartialEq, Eq)]
-struct Target {
+struct SshTarget {
     host: String,
     port: Option<u16>,
     path: String,
 }
 
-impl Target {
-    fn parse(url: &str) -> Result<Target, &'static str> {
+impl SshTarget {
+    fn parse(url: &str) -> Result<SshTarget, &'static str> {
         let rest = url.strip_prefix("ssh://").ok_or("not a URL of ssh")?;
-        let (place, path) = rest.split_once('/').ok_or("it has no path: ssh://HOST/PATH")?;
-        let (host, port) = match place.rsplit_once(':') {
+        let (authority, path) = rest.split_once('/').ok_or("it has no path: ssh://HOST/PATH")?;
+        let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !host.ends_with(']') || !port.is_empty() => {
                 (host, Some(port.parse().map_err(|_| "its port is no number")?))
             }
-            _ => (place, None),
+            _ => (authority, None),
         };
         // ssh would take a name that begins with `-` for an option.
         if host.is_empty() || host.starts_with('-') || host.chars().any(char::is_whitespace) {
@@ -228,7 +229,7 @@ impl Target {
             Some(_) => ".".to_owned(),
             None => format!("/{path}"),
         };
-        Ok(Target { host: host.to_owned(), port, path })
+        Ok(SshTarget { host: host.to_owned(), port, path })
     }
 
     /// The command that starts the server on the other machine.
@@ -258,20 +259,20 @@ mod tests {
 
     #[test]
     fn urls_of_ssh() {
-        let target = |host: &str, port, path: &str| Target { host: host.to_owned(), port, path: path.to_owned() };
-        assert_eq!(Target::parse("ssh://gpu7/data/runs"), Ok(target("gpu7", None, "/data/runs")));
-        assert_eq!(Target::parse("ssh://me@gpu7:2222/data"), Ok(target("me@gpu7", Some(2222), "/data")));
-        assert_eq!(Target::parse("ssh://gpu7/~/runs/a b"), Ok(target("gpu7", None, "runs/a b")));
-        assert_eq!(Target::parse("ssh://gpu7/~/"), Ok(target("gpu7", None, ".")));
+        let target = |host: &str, port, path: &str| SshTarget { host: host.to_owned(), port, path: path.to_owned() };
+        assert_eq!(SshTarget::parse("ssh://gpu7/data/runs"), Ok(target("gpu7", None, "/data/runs")));
+        assert_eq!(SshTarget::parse("ssh://me@gpu7:2222/data"), Ok(target("me@gpu7", Some(2222), "/data")));
+        assert_eq!(SshTarget::parse("ssh://gpu7/~/runs/a b"), Ok(target("gpu7", None, "runs/a b")));
+        assert_eq!(SshTarget::parse("ssh://gpu7/~/"), Ok(target("gpu7", None, ".")));
         for wrong in ["ssh://gpu7", "ssh:///runs", "ssh://-oProxyCommand=x/runs", "ssh://a b/runs", "ssh://h:port/runs"]
         {
-            assert!(Target::parse(wrong).is_err(), "{wrong}");
+            assert!(SshTarget::parse(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_path_is_one_word_for_the_shell_there() {
-        let target = Target::parse("ssh://gpu7:22/it's; rm -rf x").unwrap();
+        let target = SshTarget::parse("ssh://gpu7:22/it's; rm -rf x").unwrap();
         let command = target.command("ssh -i key", "stepscope");
         assert_eq!(&command[..2], ["ssh", "-i"]);
         assert_eq!(&command[command.len() - 2..], ["gpu7", r"'stepscope' serve --stdio -- '/it'\''s; rm -rf x'"]);

@@ -28,18 +28,18 @@ pub fn run(args: &args::Run) -> Outcome {
     if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&args.step.device)) {
         tracing.record_cuda();
     }
-    let values = steps(&runnable, args, &feeds);
+    let values = run_steps(&runnable, args, &feeds);
     let mut warnings = Vec::new();
-    let collected = tracing.map(|tracing| tracing.end(&mut warnings));
+    let collector_report = tracing.map(|tracing| tracing.end(&mut warnings));
     let values = values?;
     if let Some(out) = &args.out {
-        write(out, &args.fetch, &values)?;
+        write_npz_file(out, &args.fetch, &values)?;
     }
     print_result(args, &values);
     for note in runnable.notes() {
         note!("note: {note}");
     }
-    if let Some(dropped) = collected.map(|c| c.dropped).filter(|n| *n > 0) {
+    if let Some(dropped) = collector_report.map(|c| c.dropped).filter(|n| *n > 0) {
         warnings.push(format!("{dropped} events were dropped; the trace has gaps"));
     }
     for warning in warnings {
@@ -56,7 +56,7 @@ fn start_trace(folder: &Path) -> Result<TraceRecorder, Failure> {
 }
 
 /// Runs the steps; returns the fetches of the last one.
-fn steps(runnable: &Runnable, args: &args::Run, feeds: &[(&str, Tensor)]) -> Result<Vec<Tensor>, Failure> {
+fn run_steps(runnable: &Runnable, args: &args::Run, feeds: &[(&str, Tensor)]) -> Result<Vec<Tensor>, Failure> {
     let session = runnable.session();
     let fetches: Vec<&str> = args.fetch.iter().map(String::as_str).collect();
     let targets: Vec<&str> = args.target.iter().map(String::as_str).collect();
@@ -64,12 +64,12 @@ fn steps(runnable: &Runnable, args: &args::Run, feeds: &[(&str, Tensor)]) -> Res
     for step in 0..args.steps {
         let options = RunOptions { label: "run", summary_step: i64::try_from(step).ok(), ..RunOptions::default() };
         let result = session.run_step(&options, feeds, &fetches, &targets);
-        values = result.map_err(|error| graph::failure(session, error))?;
+        values = result.map_err(|error| graph::step_failure(session, error))?;
     }
     Ok(values)
 }
 
-fn write(out: &Path, names: &[String], values: &[Tensor]) -> Result<(), Failure> {
+fn write_npz_file(out: &Path, names: &[String], values: &[Tensor]) -> Result<(), Failure> {
     let arrays: Vec<Array> =
         values.iter().map(Tensor::to_npy).collect::<Result<_, _>>().map_err(|error| graph::fault(out, error))?;
     let file = File::create_new(out).with_context(|| format!("writing {}", out.display()))?;

@@ -20,7 +20,7 @@ pub fn run(args: &RunsArgs) -> Outcome {
     let complete = logdir::read(&args.logdir)?;
     let runs = complete.logdir.runs();
     out::rows(|out| match by {
-        Some(by) => groups::print(&groups::of(&runs, &by), args.json, out),
+        Some(by) => groups::print(&groups::group_runs(&runs, &by), args.json, out),
         None if args.json => print_json(&runs, &complete.source, out),
         None => print_table(&runs, out),
     })

@@ -11,7 +11,7 @@ use crate::signals;
 /// Serves until Ctrl-C, or until the reader of standard output has ended.
 ///
 /// # Errors
-/// `Failure::Use` when the path holds nothing that can be shown, or the address cannot be listened at.
+/// `Failure::Usage` when the path holds nothing that can be shown, or the address cannot be listened at.
 pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
     if args.stdio {
         return gather::serve_stdio(&args.path).map_err(failure);

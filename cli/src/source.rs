@@ -24,11 +24,11 @@ impl Source {
     /// Opens a source with its present content.
     ///
     /// # Errors
-    /// `Failure::Use` when the URL is invalid, or this program was built without buckets; `Failure::Work` when the
+    /// `Failure::Usage` when the URL is invalid, or this program was built without buckets; `Failure::Work` when the
     /// store fails.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         if !is_url(path) {
-            return Ok(Self::of_path(path));
+            return Ok(Self::from_path(path));
         }
         #[cfg(feature = "buckets")]
         {
@@ -47,7 +47,7 @@ impl Source {
     /// As [`read`](Self::read).
     pub fn follow(path: &Path) -> Result<Self, Failure> {
         if !is_url(path) {
-            return Ok(Self::of_path(path));
+            return Ok(Self::from_path(path));
         }
         #[cfg(feature = "buckets")]
         {
@@ -58,7 +58,7 @@ impl Source {
         Err(no_buckets(path))
     }
 
-    fn of_path(path: &Path) -> Self {
+    fn from_path(path: &Path) -> Self {
         Self {
             local: path.to_owned(),
             #[cfg(feature = "buckets")]
@@ -105,12 +105,12 @@ mod remote {
 
     /// Fetches new data, and reports objects that cannot be read.
     pub fn fetch(bucket: &mut Remote) -> Result<FetchResult, Failure> {
-        let fetched = bucket.fetch().map_err(work)?;
+        let fetched = bucket.fetch().map_err(work_failure)?;
         fetched.failed.iter().for_each(|error| note!("warning: {error}"));
         Ok(fetched)
     }
 
-    fn work(error: RemoteError) -> Failure {
+    fn work_failure(error: RemoteError) -> Failure {
         Failure::Work(error.into())
     }
 
@@ -139,7 +139,7 @@ mod remote {
 
     /// Copies a bucket and its new data until the program ends.
     pub fn follow(mut bucket: Remote) -> Result<FollowedBucket, Failure> {
-        let n_files = bucket.find().map_err(work)?;
+        let n_files = bucket.find().map_err(work_failure)?;
         if n_files == 0 {
             let url = bucket.url();
             return Err(Failure::wrong_use(format_args!("{url}: no event files (*tfevents*) in or below it")));

@@ -12,7 +12,7 @@ use crate::outcome::Failure;
 use crate::progress;
 
 /// The number of ops and stalls that the summary lists.
-const TOP: usize = 5;
+const MAX_ROWS: usize = 5;
 
 /// The contents of the summary.
 pub struct Summary {
@@ -38,7 +38,7 @@ impl Summary {
     /// # Errors
     /// When the trace cannot be opened.
     pub fn read(run: FinishedRun) -> Result<Summary, Failure> {
-        progress::doing("reading the trace");
+        progress::set_activity("reading the trace");
         let trace = run.trace.as_deref().map(|folder| TraceSummary::read(folder, &run)).transpose()?;
         Ok(Summary { run, trace })
     }
@@ -145,12 +145,12 @@ impl TraceSummary {
         let range = store.range();
         let mut ops = trace_analysis::stats::op_stats(&store, range.clone());
         ops.retain(|op| op.category == "op");
-        ops.truncate(TOP);
+        ops.truncate(MAX_ROWS);
         let found = trace_analysis::stalls(&store, range);
         let causes = trace_analysis::stalls::by_cause(&found);
-        let stalls = found.iter().take(TOP).map(|stall| (stall.dur(), stall.text(&store))).collect();
+        let stalls = found.iter().take(MAX_ROWS).map(|stall| (stall.dur(), stall.text(&store))).collect();
         let warnings = store.warnings().iter().map(|warning| warning.text.clone()).collect();
-        let dropped = run.collected.as_ref().map_or(0, |collected| collected.dropped);
+        let dropped = run.collector_report.as_ref().map_or(0, |collector_report| collector_report.dropped);
         let (slices, n_processes) = (store.stats().slices, store.processes().len());
         Ok(TraceSummary { slices, n_processes, dropped, ops, stalls, causes, warnings })
     }

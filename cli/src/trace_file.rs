@@ -14,7 +14,7 @@ use crate::progress;
 /// Opens the trace at `path`.
 ///
 /// # Errors
-/// `Failure::Use` when there is no trace, or it cannot be read.
+/// `Failure::Usage` when there is no trace, or it cannot be read.
 pub fn open(path: &Path) -> Result<Store, Failure> {
     open_all(std::slice::from_ref(&path.to_path_buf()))
 }
@@ -22,9 +22,9 @@ pub fn open(path: &Path) -> Result<Store, Failure> {
 /// Opens one trace, or several files of other tools as the ranks of one job.
 ///
 /// # Errors
-/// `Failure::Use` when there is no trace, or it cannot be read.
+/// `Failure::Usage` when there is no trace, or it cannot be read.
 pub fn open_all(paths: &[PathBuf]) -> Result<Store, Failure> {
-    progress::doing("reading");
+    progress::set_activity("reading");
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     let [path] = paths else {
         import(paths, &mut store)?;
@@ -39,7 +39,7 @@ pub fn open_all(paths: &[PathBuf]) -> Result<Store, Failure> {
     } else {
         import(&trace.files, &mut store)?;
     }
-    progress::doing("analysing");
+    progress::set_activity("analysing");
     Ok(store)
 }
 
@@ -48,11 +48,11 @@ fn import(paths: &[PathBuf], store: &mut Store) -> Result<(), Failure> {
     let mut import = import::open(paths).map_err(failed)?;
     loop {
         let batch = import.poll_staged().map_err(failed)?;
-        let more = batch.has_more();
+        let has_more = batch.has_more();
         store.apply(batch);
         let progress = import.progress();
-        progress::share(progress.bytes as f64 / progress.of.max(1) as f64);
-        if !more {
+        progress::set_share(progress.bytes as f64 / progress.of.max(1) as f64);
+        if !has_more {
             return Ok(());
         }
     }
@@ -61,7 +61,7 @@ fn import(paths: &[PathBuf], store: &mut Store) -> Result<(), Failure> {
 /// Opens a trace of stepscope that may still be written, to be read as it grows.
 ///
 /// # Errors
-/// `Failure::Use` when there is no such trace.
+/// `Failure::Usage` when there is no such trace.
 pub fn follow(path: &Path) -> Result<TraceReader, Failure> {
     let trace = locate::trace_at(path).map_err(Failure::wrong_use)?;
     TraceReader::open(&trace.path).map_err(Failure::wrong_use)

@@ -1,4 +1,4 @@
-//! `stepscope train NAME`, and the parts of it that `demo` uses: calls the library and prints its events and progress.
+//! `stepscope train NAME`, and its parts that `demo` also uses: calls the library and prints its events and progress.
 
 mod commands;
 mod events;
@@ -32,7 +32,9 @@ pub fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
         return run_client(args, attempt, verbosity);
     }
     if args.cluster.as_deref().is_some_and(mpi::is_requested) {
-        return mpi::in_cluster(|file| run(&args::Train { cluster: Some(file.to_owned()), ..args.clone() }, verbosity));
+        return mpi::run_in_cluster(|file| {
+            run(&args::Train { cluster: Some(file.to_owned()), ..args.clone() }, verbosity)
+        });
     }
     if args.workers.is_some() || args.cluster.is_some() && args.training.checkpoint_dir.is_some() {
         return launch(args, verbosity);
@@ -81,15 +83,15 @@ fn launch(args: &args::Train, verbosity: Verbosity) -> Outcome {
     let options = LaunchOptions {
         n_workers: args.workers,
         cluster: args.cluster.clone(),
-        max_restarts: args.max_restarts.unwrap_or(args::MAX_RESTARTS),
+        max_restarts: args.max_restarts.unwrap_or(args::DEFAULT_MAX_RESTARTS),
     };
     let launcher = Launcher::new(args.name.name(), &args.training.options(), options, observer())?;
     let stop = launcher.stop_signal();
     signals::on_stop(move || stop.send())?;
     // The client shows the progress.
-    let shown = HiddenGuard::begin();
+    let hidden = HiddenGuard::begin();
     let run = launcher.train(&ProcessCommands { args, verbosity })?;
-    drop(shown);
+    drop(hidden);
     print_summary(run, args.training.json)
 }
 

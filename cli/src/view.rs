@@ -16,11 +16,11 @@ pub fn run(args: args::View) -> Outcome {
     let is_local = |path: &&PathBuf| remote::url(path).is_none();
     args.paths.iter().filter(is_local).try_for_each(|path| check(path))?;
     let remote = RemoteRuns::new(&args.remote_bin);
-    let urls: Vec<String> = args.connect.iter().map(|address| remote::url_of_address(address)).collect();
+    let urls: Vec<String> = args.connect.iter().map(|address| remote::connect_url(address)).collect();
     let urls: Vec<&str> =
         args.paths.iter().filter_map(|path| remote::url(path)).chain(urls.iter().map(|u| &**u)).collect();
     urls.iter().try_for_each(|url| remote.open_early(url))?;
-    if let Some(reason) = display::missing() {
+    if let Some(reason) = display::unavailable_reason() {
         return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
     }
     let local = args.paths.iter().filter(is_local).cloned();
@@ -77,12 +77,12 @@ fn sql_engine() -> Option<Arc<dyn dashboard::sql::engine::Engine>> {
     None
 }
 
-/// Whether the window can show what is at `path`. Damage inside is the window's to show; this is about files that hold
-/// nothing of any kind it knows.
+/// Refuses a path whose content is of no kind that the window can show. Damage within the content is not checked: the
+/// window shows it.
 fn check(path: &Path) -> Result<(), Failure> {
     let refuse = |why: String| Err(Failure::wrong_use(format_args!("{}: {why}", path.display())));
     match formats::sniff(path) {
-        // Runs may come: training may begin after the window.
+        // An empty folder is accepted: training may begin after the window opens.
         Ok(FileKind::Unknown(Foreign::NothingInFolder)) => Ok(()),
         Ok(FileKind::Unknown(foreign)) => refuse(foreign.to_string()),
         Ok(FileKind::GraphDef | FileKind::GraphDefText) => match formats::graph_file::read(path) {

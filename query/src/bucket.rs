@@ -23,35 +23,36 @@ pub(crate) struct Bucket {
     pub(crate) store: Arc<dyn ObjectStore>,
 }
 
-/// A trace's objects.
+/// A trace in a bucket.
 #[derive(Debug)]
 pub(crate) struct Trace {
+    /// The name of the trace's run.
     pub(crate) label: String,
     /// The files of a sealed trace by name; `None` where the trace has unsealed parts.
-    pub(crate) sealed: Option<BTreeMap<String, ObjectMeta>>,
+    pub(crate) sealed_files: Option<BTreeMap<String, ObjectMeta>>,
     checksums: OnceCell<Result<Checksums, String>>,
     /// All objects, with their paths below the trace's folder.
     objects: Vec<(String, ObjectMeta)>,
     store: Arc<dyn ObjectStore>,
     handle: Handle,
-    copy: OnceLock<tempfile::TempDir>,
+    copy_folder: OnceLock<tempfile::TempDir>,
 }
 
-/// The longest checksummed end of a file that is verified: most tables as a whole, and the footers of slices.
-const MAX_VERIFIED: u64 = 1 << 20;
+/// The most bytes at the end of a file whose checksum is verified: enough for most tables and the footers of slices.
+const MAX_VERIFIED_BYTES: u64 = 1 << 20;
 
 /// Whether a path is the URL of a bucket.
 pub(crate) fn is_url(path: &str) -> bool {
     path.split_once("://").is_some_and(|(scheme, _)| ["s3", "gs", "az", "http", "https"].contains(&scheme))
 }
 
-/// The run of the trace in a folder: the folder's path without `trace` and `sealed` at its end, `.` for the root.
-pub(crate) fn run_of(folder: &str) -> String {
-    let without = |name: &str, part: &str| match name.strip_suffix(part) {
+/// The name of the run whose trace is in a folder: the path without `trace` and `sealed` at its end, `.` for the root.
+pub(crate) fn run_name(folder: &str) -> String {
+    let strip_folder = |name: &str, part: &str| match name.strip_suffix(part) {
         Some(rest) if rest.is_empty() || rest.ends_with('/') => rest.trim_end_matches('/').to_owned(),
         _ => name.to_owned(),
     };
-    let name = without(&without(folder, "sealed"), "trace");
+    let name = strip_folder(&strip_folder(folder, "sealed"), "trace");
     if name.is_empty() { ".".to_owned() } else { name }
 }
 
@@ -75,7 +76,7 @@ impl Bucket {
             let object = handle.block_on(store.head(&prefix)).map_err(|_| failed("there is nothing".to_owned()))?;
             objects.push((String::new(), object));
         }
-        let traces = traces(&objects, &store, handle);
+        let traces = find_traces(&objects, &store, handle);
         Ok((Bucket { url: base, address, store }, traces))
     }
 }
@@ -99,10 +100,10 @@ fn is_collected(name: &str) -> bool {
     is_part || name.starts_with("ring-") && name.ends_with(".ring")
 }
 
-fn traces(objects: &[(String, ObjectMeta)], store: &Arc<dyn ObjectStore>, handle: &Handle) -> Vec<Trace> {
-    let trace = |label: String, sealed, objects| {
+fn find_traces(objects: &[(String, ObjectMeta)], store: &Arc<dyn ObjectStore>, handle: &Handle) -> Vec<Trace> {
+    let trace = |label: String, sealed_files, objects| {
         let (store, handle) = (Arc::clone(store), handle.clone());
-        Trace { label, sealed, checksums: OnceCell::new(), objects, store, handle, copy: OnceLock::new() }
+        Trace { label, sealed_files, checksums: OnceCell::new(), objects, store, handle, copy_folder: OnceLock::new() }
     };
     if let [(path, object)] = objects
         && path.is_empty()
@@ -126,18 +127,18 @@ fn traces(objects: &[(String, ObjectMeta)], store: &Arc<dyn ObjectStore>, handle
             continue;
         }
         last = Some(root);
-        let of_root: Vec<(String, ObjectMeta)> = objects
+        let root_objects: Vec<(String, ObjectMeta)> = objects
             .iter()
             .filter(|(path, _)| is_in(path, root))
             .map(|(path, object)| (path[root.len()..].trim_start_matches('/').to_owned(), object.clone()))
             .collect();
-        found.push(trace(run_of(root), sealed(&of_root), of_root));
+        found.push(trace(run_name(root), sealed_files(&root_objects), root_objects));
     }
     found
 }
 
 /// The files of a sealed trace; `None` where the trace has gathered or collected files, too.
-fn sealed(objects: &[(String, ObjectMeta)]) -> Option<BTreeMap<String, ObjectMeta>> {
+fn sealed_files(objects: &[(String, ObjectMeta)]) -> Option<BTreeMap<String, ObjectMeta>> {
     let is_unsealed = |path: &str| path == "gathered.json" || is_collected(folder_and_name(path).1);
     if objects.iter().any(|(path, _)| is_unsealed(path)) {
         return None;
@@ -146,20 +147,20 @@ fn sealed(objects: &[(String, ObjectMeta)]) -> Option<BTreeMap<String, ObjectMet
         let files = objects.iter().filter(|(path, _)| folder_and_name(path).0 == folder);
         files.map(|(path, object)| (folder_and_name(path).1.to_owned(), object.clone())).collect()
     };
-    let is_whole = |files: &BTreeMap<String, ObjectMeta>| {
+    let is_complete = |files: &BTreeMap<String, ObjectMeta>| {
         ["slices.parquet", "checksums.txt"].iter().all(|name| files.contains_key(*name))
     };
-    ["sealed", ""].map(in_folder).into_iter().find(is_whole)
+    ["sealed", ""].map(in_folder).into_iter().find(is_complete)
 }
 
 impl Trace {
-    /// Checks the length of a sealed trace's file, and the checksum of its end where that is at most [`MAX_VERIFIED`]
-    /// bytes. Returns the damage.
+    /// Checks the length of a sealed trace's file, and the checksum of its end where the end has at most
+    /// [`MAX_VERIFIED_BYTES`] bytes. Returns a description of the damage, if there is any.
     ///
     /// # Errors
     /// The bucket cannot be read.
     pub(crate) async fn damage(&self, name: &str) -> object_store::Result<Option<String>> {
-        let Some(files) = &self.sealed else { return Ok(None) };
+        let Some(files) = &self.sealed_files else { return Ok(None) };
         let Some(object) = files.get(name) else { return Ok(None) };
         let sums = match self.checksums.get_or_try_init(|| self.read_checksums(files)).await? {
             Ok(sums) => sums,
@@ -171,7 +172,7 @@ impl Trace {
         if end.end != object.size {
             return Ok(Some(format!("{name}: it has {} bytes instead of {}", object.size, end.end)));
         }
-        if end.end - end.start > MAX_VERIFIED {
+        if end.end - end.start > MAX_VERIFIED_BYTES {
             return Ok(None);
         }
         let bytes = self.store.get_range(&object.location, end).await?;
@@ -193,14 +194,14 @@ impl Trace {
     /// Copies all objects to a folder that is deleted with this trace; returns the folder, or the file of a single
     /// object.
     pub(crate) fn copy(&self) -> Result<PathBuf, String> {
-        let made = tempfile::Builder::new().prefix("stepscope-").tempdir().map_err(|e| e.to_string())?;
-        let folder = made.path().to_owned();
+        let temp_dir = tempfile::Builder::new().prefix("stepscope-").tempdir().map_err(|e| e.to_string())?;
+        let folder = temp_dir.path().to_owned();
         for (path, object) in &self.objects {
-            // Keys have no `..`: object_store refuses them.
+            // `object_store` refuses keys with `..`.
             let file = folder.join(path);
             let copied = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&file));
             let mut out = copied.map_err(|e| format!("{}: {e}", file.display()))?;
-            let done = self.handle.block_on(async {
+            let written = self.handle.block_on(async {
                 let mut parts = self.store.get(&object.location).await?.into_stream();
                 while let Some(part) = parts.try_next().await? {
                     if let Err(error) = out.write_all(&part) {
@@ -209,10 +210,10 @@ impl Trace {
                 }
                 Ok::<_, object_store::Error>(Ok(()))
             });
-            done.map_err(|e| e.to_string())?.map_err(|e| format!("{}: {e}", file.display()))?;
+            written.map_err(|e| e.to_string())?.map_err(|e| format!("{}: {e}", file.display()))?;
         }
-        // Where another thread was faster, its copy is used.
-        let folder = self.copy.get_or_init(|| made).path().to_owned();
+        // Where another thread has finished a copy first, that copy is used.
+        let folder = self.copy_folder.get_or_init(|| temp_dir).path().to_owned();
         Ok(match &self.objects[..] {
             [(path, _)] => folder.join(path),
             _ => folder,
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_trace_is_called_as_its_run() {
-        let names = ["", "trace", "sealed", "a/trace/sealed", "a/b/trace", "a/retrace", "sealed/x"].map(run_of);
+        let names = ["", "trace", "sealed", "a/trace/sealed", "a/b/trace", "a/retrace", "sealed/x"].map(run_name);
         assert_eq!(names, [".", ".", ".", "a", "a/b", "a/retrace", "sealed/x"]);
     }
 
@@ -254,8 +255,9 @@ mod tests {
                 (key.to_owned(), runtime.block_on(store.head(&location)).unwrap())
             })
             .into();
-        let found = traces(&objects, &store, runtime.handle());
-        let shown: Vec<_> = found.iter().map(|t| (t.label.as_str(), t.sealed.is_some(), t.objects.len())).collect();
+        let found = find_traces(&objects, &store, runtime.handle());
+        let shown: Vec<_> =
+            found.iter().map(|t| (t.label.as_str(), t.sealed_files.is_some(), t.objects.len())).collect();
         assert_eq!(shown, [("a", true, 3), ("b", false, 3), ("c", false, 1), ("g", false, 2)]);
     }
 }

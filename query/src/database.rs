@@ -5,7 +5,7 @@ use crate::error::QueryError;
 use crate::output::{Format, QueryResult, Writer, cells};
 use crate::schema::{self, TableInfo};
 use crate::source::Sources;
-use crate::table::{Rows, SourceTable};
+use crate::table::{RowSource, SourceTable};
 use crate::{derived, logdir};
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
@@ -52,10 +52,10 @@ pub struct Database {
     cluster: Option<Arc<dyn Cluster>>,
     /// `Some` until this is dropped.
     runtime: Option<Runtime>,
-    cancelled: Arc<Notify>,
+    cancel_request: Arc<Notify>,
 }
 
-/// Ends a query from another thread.
+/// A handle with which another thread ends a query.
 #[derive(Clone, Debug)]
 pub struct Canceller(Arc<Notify>);
 
@@ -93,11 +93,11 @@ impl Database {
         options.threads.map(|n| threads.worker_threads(n.get()));
         let runtime = threads.enable_all().build()?;
         let sources = Arc::new(Sources::find(root, &runtime)?);
-        let context = context(options, cluster.as_deref()).map_err(|e| QueryError::of_run(&e))?;
+        let context = session_context(options, cluster.as_deref()).map_err(|e| QueryError::from_run(&e))?;
         if let Some(bucket) = &sources.bucket {
             context.register_object_store(&bucket.address, Arc::clone(&bucket.store));
         }
-        let tables = tables().map_err(|e| QueryError::of_run(&DataFusionError::from(e)))?;
+        let tables = tables().map_err(|e| QueryError::from_run(&DataFusionError::from(e)))?;
         let mut infos = Vec::new();
         for (mut info, rows) in tables {
             if cluster.is_some() {
@@ -105,9 +105,16 @@ impl Database {
             }
             infos.push(info.clone());
             let table = SourceTable { info, rows: Arc::new(rows), sources: Arc::clone(&sources) };
-            context.register_table(table.info.name, Arc::new(table)).map_err(|e| QueryError::of_run(&e))?;
+            context.register_table(table.info.name, Arc::new(table)).map_err(|e| QueryError::from_run(&e))?;
         }
-        Ok(Database { context, sources, tables: infos, cluster, runtime: Some(runtime), cancelled: Arc::default() })
+        Ok(Database {
+            context,
+            sources,
+            tables: infos,
+            cluster,
+            runtime: Some(runtime),
+            cancel_request: Arc::default(),
+        })
     }
 
     /// The tables.
@@ -130,7 +137,7 @@ impl Database {
     /// A handle by which another thread cancels queries.
     #[must_use]
     pub fn canceller(&self) -> Canceller {
-        Canceller(Arc::clone(&self.cancelled))
+        Canceller(Arc::clone(&self.cancel_request))
     }
 
     /// Runs a query and writes its rows as they come, at most `limit`; returns their number. Only queries (and
@@ -146,7 +153,7 @@ impl Database {
         format: Format,
         out: &mut (dyn Write + Send),
     ) -> Result<u64, QueryError> {
-        self.until_cancelled(async { write(self.rows(sql, limit).await?, format, out).await })
+        self.run_cancellable(async { write(self.rows(sql, limit).await?, format, out).await })
     }
 
     /// Runs a query as [`query`](Self::query) does; returns its rows as text, at most `max_rows`.
@@ -155,24 +162,24 @@ impl Database {
     /// As [`query`](Self::query).
     pub fn answer(&self, sql: &str, max_rows: usize) -> Result<QueryResult, QueryError> {
         // One row more than needed shows whether there are more.
-        self.until_cancelled(async { collect(self.rows(sql, Some(max_rows.saturating_add(1))).await?, max_rows).await })
+        self.run_cancellable(async { collect(self.rows(sql, Some(max_rows.saturating_add(1))).await?, max_rows).await })
     }
 
-    fn until_cancelled<T>(&self, work: impl Future<Output = Result<T, QueryError>>) -> Result<T, QueryError> {
-        // `None` only after drop.
+    fn run_cancellable<T>(&self, work: impl Future<Output = Result<T, QueryError>>) -> Result<T, QueryError> {
+        // The runtime is `None` only after the drop.
         let Some(runtime) = &self.runtime else { return Err(QueryError::Cancelled) };
         runtime.block_on(async {
-            let done = {
+            let result = {
                 let work = pin!(work);
-                match select(pin!(self.cancelled.notified()), work).await {
+                match select(pin!(self.cancel_request.notified()), work).await {
                     Either::Left(_) => Err(QueryError::Cancelled),
-                    Either::Right((done, _)) => done,
+                    Either::Right((result, _)) => result,
                 }
             };
             if let Some(cluster) = &self.cluster {
                 cluster.release().await;
             }
-            done
+            result
         })
     }
 
@@ -180,13 +187,13 @@ impl Database {
         let plan = self.plan(sql).await?;
         let rows = DataFrame::new(self.context.state(), plan);
         let rows = match limit {
-            Some(limit) => rows.limit(0, Some(limit)).map_err(|e| QueryError::of_plan(&e))?,
+            Some(limit) => rows.limit(0, Some(limit)).map_err(|e| QueryError::from_plan(&e))?,
             None => rows,
         };
-        self.execute(rows).await.map_err(|e| QueryError::of_run(&e))
+        self.execute(rows).await.map_err(|e| QueryError::from_run(&e))
     }
 
-    /// Runs queries that read a table on the cluster, if there is one; all others in this process.
+    /// Runs queries that read a table on the cluster, if there is one; runs all other queries in this process.
     async fn execute(&self, rows: DataFrame) -> Result<SendableRecordBatchStream, DataFusionError> {
         let (Some(cluster), true) = (&self.cluster, reads_tables(rows.logical_plan())?) else {
             return rows.execute_stream().await;
@@ -198,14 +205,14 @@ impl Database {
     async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let state = self.context.state();
         let dialect = state.config_options().sql_parser.dialect;
-        let statement = state.sql_to_statement(sql, &dialect).map_err(|e| QueryError::of_plan(&e))?;
-        let named = state.resolve_table_references(&statement).unwrap_or_default();
+        let statement = state.sql_to_statement(sql, &dialect).map_err(|e| QueryError::from_plan(&e))?;
+        let table_names = state.resolve_table_references(&statement).unwrap_or_default();
         let plan = state.statement_to_plan(statement).await.map_err(|error| {
             let names: Vec<&str> = self.tables.iter().map(|table| table.name).collect();
-            let unknown = named.iter().find(|name| name.schema().is_none() && !names.contains(&name.table()));
+            let unknown = table_names.iter().find(|name| name.schema().is_none() && !names.contains(&name.table()));
             match unknown {
                 Some(name) => QueryError::no_table(name.table(), &names),
-                None => QueryError::of_plan(&error),
+                None => QueryError::from_plan(&error),
             }
         })?;
         let only_queries = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
@@ -234,7 +241,7 @@ async fn write(
     let mut writer = Writer::new(format, rows.schema(), out)?;
     let mut n_rows = 0;
     while let Some(batch) = rows.next().await {
-        let batch = batch.map_err(|e| QueryError::of_run(&e))?;
+        let batch = batch.map_err(|e| QueryError::from_run(&e))?;
         n_rows += batch.num_rows() as u64;
         writer.write(&batch)?;
     }
@@ -242,11 +249,11 @@ async fn write(
     Ok(n_rows)
 }
 
-/// The rows as text.
+/// Collects the rows as text, at most `max_rows`.
 async fn collect(mut rows: SendableRecordBatchStream, max_rows: usize) -> Result<QueryResult, QueryError> {
-    let mut answer = QueryResult::of(&rows.schema());
+    let mut answer = QueryResult::with_schema(&rows.schema());
     while let Some(batch) = rows.next().await {
-        let batch = batch.map_err(|e| QueryError::of_run(&e))?;
+        let batch = batch.map_err(|e| QueryError::from_run(&e))?;
         answer.rows.extend(cells(&batch)?);
     }
     answer.has_more = answer.rows.len() > max_rows;
@@ -255,10 +262,10 @@ async fn collect(mut rows: SendableRecordBatchStream, max_rows: usize) -> Result
 }
 
 /// All tables, each with the source of its rows.
-fn tables() -> Result<Vec<(TableInfo, Rows)>, ArrowError> {
-    let stored = schema::stored_tables().into_iter().map(|info| (info, Rows::Stored));
-    let derived = derived::tables()?.into_iter().map(|table| (table.info.clone(), Rows::Derived(table)));
-    let logdir_tables = logdir::tables().into_iter().map(|table| (table.info.clone(), Rows::Logdir(table)));
+fn tables() -> Result<Vec<(TableInfo, RowSource)>, ArrowError> {
+    let stored = schema::stored_tables().into_iter().map(|info| (info, RowSource::Stored));
+    let derived = derived::tables()?.into_iter().map(|table| (table.info.clone(), RowSource::Derived(table)));
+    let logdir_tables = logdir::tables().into_iter().map(|table| (table.info.clone(), RowSource::Logdir(table)));
     Ok(stored.chain(derived).chain(logdir_tables).collect())
 }
 
@@ -277,7 +284,7 @@ fn reads_tables(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
     Ok(reads)
 }
 
-fn context(options: Options, cluster: Option<&dyn Cluster>) -> Result<SessionContext, DataFusionError> {
+fn session_context(options: Options, cluster: Option<&dyn Cluster>) -> Result<SessionContext, DataFusionError> {
     let mut config = SessionConfig::new().with_information_schema(true);
     // Filters are evaluated during the scan: the other columns of refused rows are not decoded.
     config.options_mut().execution.parquet.pushdown_filters = true;

@@ -1,6 +1,6 @@
 //! Tables of the profiler's analyses, which are computed when a query names them.
 
-use crate::schema::{TableInfo, with_trace};
+use crate::schema::{TableInfo, with_trace_column};
 use datafusion::arrow::array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, UInt32Array, UInt64Array,
 };
@@ -13,7 +13,7 @@ use trace_analysis::stalls::Stall;
 use trace_model::SliceId;
 use trace_store::Store;
 
-/// A table, and the function that makes its rows of a store, without the column of the trace.
+/// A table, and the function that computes its rows from a store, without the column of the trace.
 pub(crate) struct DerivedTable {
     pub(crate) info: TableInfo,
     pub(crate) rows: fn(&Store) -> Result<RecordBatch, ArrowError>,
@@ -22,17 +22,17 @@ pub(crate) struct DerivedTable {
 /// The derived tables.
 pub(crate) fn tables() -> Result<[DerivedTable; 3], ArrowError> {
     // The schema of a table is that of its rows for an empty trace.
-    let none = Store::new();
-    let of = |name, about, rows: fn(&Store) -> Result<RecordBatch, ArrowError>| {
+    let empty_store = Store::new();
+    let table = |name, about, rows: fn(&Store) -> Result<RecordBatch, ArrowError>| {
         Ok::<_, ArrowError>(DerivedTable {
-            info: TableInfo { name, about, schema: with_trace(rows(&none)?.schema().fields()) },
+            info: TableInfo { name, about, schema: with_trace_column(rows(&empty_store)?.schema().fields()) },
             rows,
         })
     };
     Ok([
-        of("stalls", "a part of a gap on a busy track, with its cause (analyze has the same)", stall_rows)?,
-        of("ops", "what took time under one name on one device, over the whole trace", op_rows)?,
-        of(
+        table("stalls", "a part of a gap on a busy track, with its cause (analyze has the same)", stall_rows)?,
+        table("ops", "what took time under one name on one device, over the whole trace", op_rows)?,
+        table(
             "op_counters",
             "what a counter of threads (record --counters) counted in an op's self time; null names: outside all ops",
             op_counter_rows,
@@ -92,21 +92,21 @@ fn stall_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
 }
 
 fn op_counter_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
-    let (counted, ops) = op_table(store, full_range(store), &[]);
+    let (totals, ops) = op_table(store, full_range(store), &[]);
     let mut rows: Vec<(Option<&OpRow>, &str, u64)> = Vec::new();
     for op in &ops {
-        let values = counted.names.iter().zip(&op.counts).filter(|(_, value)| **value > 0);
+        let values = totals.names.iter().zip(&op.counts).filter(|(_, value)| **value > 0);
         rows.extend(values.map(|(name, value)| (Some(op), name.as_str(), *value)));
     }
-    rows.extend(counted.names.iter().zip(&counted.outside).map(|(name, value)| (None, name.as_str(), *value)));
-    let text = |f: fn(&OpRow) -> &str| texts(rows.iter().map(|row| row.0.map(f)));
-    let device = rows.iter().map(|row| row.0.map(|op| op.device.as_str()).filter(|device| !device.is_empty()));
+    rows.extend(totals.names.iter().zip(&totals.outside).map(|(name, value)| (None, name.as_str(), *value)));
+    let text = |f: fn(&OpRow) -> &str| texts(rows.iter().map(|(op, ..)| op.map(f)));
+    let device = rows.iter().map(|(op, ..)| op.map(|op| op.device.as_str()).filter(|device| !device.is_empty()));
     batch(vec![
         ("name", true, text(|op| &op.name)),
         ("category", true, text(|op| &op.category)),
         ("device", true, texts(device)),
-        ("counter", false, texts(rows.iter().map(|row| Some(row.1)))),
-        ("value", false, Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.2)))),
+        ("counter", false, texts(rows.iter().map(|(_, counter, _)| Some(*counter)))),
+        ("value", false, Arc::new(UInt64Array::from_iter_values(rows.iter().map(|(.., value)| *value)))),
     ])
 }
 

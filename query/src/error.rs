@@ -37,7 +37,7 @@ pub enum QueryError {
 
 impl QueryError {
     /// The error of planning a query.
-    pub(crate) fn of_plan(error: &DataFusionError) -> QueryError {
+    pub(crate) fn from_plan(error: &DataFusionError) -> QueryError {
         let text = match error.find_root() {
             DataFusionError::SchemaError(error, _) => match error.as_ref() {
                 SchemaError::FieldNotFound { field, valid_fields } => no_column(field, valid_fields),
@@ -51,7 +51,7 @@ impl QueryError {
     }
 
     /// The error of running a query.
-    pub(crate) fn of_run(error: &DataFusionError) -> QueryError {
+    pub(crate) fn from_run(error: &DataFusionError) -> QueryError {
         match error.find_root() {
             DataFusionError::ResourcesExhausted(what) => {
                 QueryError::Memory(what.lines().next().unwrap_or("").to_owned())

@@ -12,16 +12,16 @@ use summaries::{Logdir, Point, Remote, Run, Series};
 const BATCH_ROWS: usize = 1 << 14;
 
 /// Receives a batch; returns false where no further batches are needed.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
+pub(crate) type BatchSink<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
 
-/// A table, and the function that makes its rows of a run. It returns false where no further rows are needed.
-pub(crate) struct RunRows {
+/// A table, and the function that computes its rows from a run and returns false where no further rows are needed.
+pub(crate) struct LogdirTable {
     pub(crate) info: TableInfo,
-    pub(crate) rows: fn(&TableInfo, &str, &Run, Take<'_>) -> Result<bool>,
+    pub(crate) rows: fn(&TableInfo, &str, &Run, BatchSink<'_>) -> Result<bool>,
 }
 
 /// The tables of a logdir.
-pub(crate) fn tables() -> [RunRows; 2] {
+pub(crate) fn tables() -> [LogdirTable; 2] {
     let field = |(name, kind): (&str, DataType)| Field::new(name, kind, false);
     let scalars = [
         ("run", DataType::Utf8View),
@@ -41,16 +41,16 @@ pub(crate) fn tables() -> [RunRows; 2] {
     ]);
     let info = |name, about, fields: Vec<Field>| TableInfo { name, about, schema: Arc::new(Schema::new(fields)) };
     [
-        RunRows {
+        LogdirTable {
             info: info("scalars", "a point of a scalar, every one", scalars.map(field).into()),
             rows: scalar_rows,
         },
-        RunRows { info: info("summaries", "what a run has under a tag", series_fields), rows: series_rows },
+        LogdirTable { info: info("summaries", "what a run has under a tag", series_fields), rows: series_rows },
     ]
 }
 
-/// Reads the logdir at the root, and passes the rows of each run to `take`.
-pub(crate) fn read(sources: &Sources, table: &RunRows, take: Take<'_>) -> Result<()> {
+/// Reads the logdir at the root, and passes the rows of each run to `sink`.
+pub(crate) fn read(sources: &Sources, table: &LogdirTable, sink: BatchSink<'_>) -> Result<()> {
     let failed = |text: String| DataFusionError::External(text.into());
     let bucket = match &sources.bucket {
         None => None,
@@ -73,7 +73,7 @@ pub(crate) fn read(sources: &Sources, table: &RunRows, take: Take<'_>) -> Result
     }
     for (name, run) in &runs.by_name {
         run.damage.iter().for_each(|damage| sources.warn(damage.to_string()));
-        if !(table.rows)(&table.info, name, run, take)? {
+        if !(table.rows)(&table.info, name, run, sink)? {
             break;
         }
     }
@@ -84,7 +84,7 @@ fn repeated(text: &str, n: usize) -> ArrayRef {
     Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(text, n)))
 }
 
-fn scalar_rows(info: &TableInfo, name: &str, run: &Run, take: Take<'_>) -> Result<bool> {
+fn scalar_rows(info: &TableInfo, name: &str, run: &Run, sink: BatchSink<'_>) -> Result<bool> {
     for (tag, series) in &run.series {
         let Series::Scalar(scalars) = series else { continue };
         for begin in (0..scalars.len()).step_by(BATCH_ROWS) {
@@ -97,7 +97,7 @@ fn scalar_rows(info: &TableInfo, name: &str, run: &Run, take: Take<'_>) -> Resul
                 Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.wall))),
                 Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.value))),
             ];
-            if !take(RecordBatch::try_new(Arc::clone(&info.schema), columns)?) {
+            if !sink(RecordBatch::try_new(Arc::clone(&info.schema), columns)?) {
                 return Ok(false);
             }
         }
@@ -105,19 +105,21 @@ fn scalar_rows(info: &TableInfo, name: &str, run: &Run, take: Take<'_>) -> Resul
     Ok(true)
 }
 
-fn series_rows(info: &TableInfo, name: &str, run: &Run, take: Take<'_>) -> Result<bool> {
-    let all = || run.series.values();
+fn series_rows(info: &TableInfo, name: &str, run: &Run, sink: BatchSink<'_>) -> Result<bool> {
+    let all_series = || run.series.values();
     let columns: Vec<ArrayRef> = vec![
         repeated(name, run.series.len()),
         Arc::new(StringViewArray::from_iter_values(run.series.keys())),
-        Arc::new(StringViewArray::from_iter_values(all().map(Series::kind))),
-        Arc::new(all().map(|s| Some(s.node_name()).filter(|node| !node.is_empty())).collect::<StringViewArray>()),
-        Arc::new(UInt64Array::from_iter_values(all().map(|s| s.n_points() as u64))),
-        Arc::new(all().map(|s| s.last().map(|(step, _)| step)).collect::<Int64Array>()),
-        Arc::new(all().map(|s| s.last().map(|(_, wall)| wall)).collect::<Float64Array>()),
-        Arc::new(all().map(last_value).collect::<Float64Array>()),
+        Arc::new(StringViewArray::from_iter_values(all_series().map(Series::kind))),
+        Arc::new(
+            all_series().map(|s| Some(s.node_name()).filter(|node| !node.is_empty())).collect::<StringViewArray>(),
+        ),
+        Arc::new(UInt64Array::from_iter_values(all_series().map(|s| s.n_points() as u64))),
+        Arc::new(all_series().map(|s| s.last().map(|(step, _)| step)).collect::<Int64Array>()),
+        Arc::new(all_series().map(|s| s.last().map(|(_, wall)| wall)).collect::<Float64Array>()),
+        Arc::new(all_series().map(last_value).collect::<Float64Array>()),
     ];
-    Ok(take(RecordBatch::try_new(Arc::clone(&info.schema), columns)?))
+    Ok(sink(RecordBatch::try_new(Arc::clone(&info.schema), columns)?))
 }
 
 fn last_value(series: &Series) -> Option<f64> {

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use text::{Align, Columns};
 
 /// The most characters of a cell of a table; longer texts end with an ellipsis.
-const MAX_CELL: usize = 60;
+const MAX_CELL_CHARS: usize = 60;
 /// The number of rows that determine the widths of a table's columns; wider cells in later rows shift their line.
-const N_MEASURED: usize = 1000;
+const N_MEASURED_ROWS: usize = 1000;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct QueryResult {
 
 impl QueryResult {
     /// A result with the columns of a schema and no rows.
-    pub(crate) fn of(schema: &Schema) -> QueryResult {
+    pub(crate) fn with_schema(schema: &Schema) -> QueryResult {
         let fields = schema.fields();
         QueryResult {
             columns: fields.iter().map(|field| field.name().clone()).collect(),
@@ -64,9 +64,9 @@ impl QueryResult {
 pub(crate) fn cells(batch: &RecordBatch) -> Result<Vec<Vec<String>>, QueryError> {
     let options = FormatOptions::default();
     let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(of_arrow)?;
+    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(from_arrow_error)?;
     let row = |row| columns.iter().map(|column| column.value(row).try_to_string()).collect::<Result<_, _>>();
-    (0..batch.num_rows()).map(row).collect::<Result<_, _>>().map_err(of_arrow)
+    (0..batch.num_rows()).map(row).collect::<Result<_, _>>().map_err(from_arrow_error)
 }
 
 /// Writes batches of one schema.
@@ -84,24 +84,24 @@ impl<'a> Writer<'a> {
             Format::Csv => {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
                 // An empty batch writes the header, which a result without rows has, too.
-                writer.write(&RecordBatch::new_empty(schema)).map_err(of_arrow)?;
+                writer.write(&RecordBatch::new_empty(schema)).map_err(from_arrow_error)?;
                 Writer::Csv(Box::new(writer))
             }
             Format::Json => {
                 let builder =
-                    WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(FloatEncoders));
+                    WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(FloatEncoderFactory));
                 Writer::Json(builder.build(out))
             }
-            Format::Parquet => Writer::Parquet(Box::new(parquet_writer(&schema, out).map_err(of_parquet)?)),
+            Format::Parquet => Writer::Parquet(Box::new(parquet_writer(&schema, out).map_err(from_parquet_error)?)),
         })
     }
 
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
         match self {
             Writer::Table(writer) => writer.write(batch),
-            Writer::Csv(writer) => writer.write(batch).map_err(of_arrow),
-            Writer::Json(writer) => writer.write(batch).map_err(of_arrow),
-            Writer::Parquet(writer) => writer.write(batch).map_err(of_parquet),
+            Writer::Csv(writer) => writer.write(batch).map_err(from_arrow_error),
+            Writer::Json(writer) => writer.write(batch).map_err(from_arrow_error),
+            Writer::Parquet(writer) => writer.write(batch).map_err(from_parquet_error),
         }
     }
 
@@ -109,8 +109,8 @@ impl<'a> Writer<'a> {
         match self {
             Writer::Table(mut writer) => Ok(writer.flush()?),
             Writer::Csv(writer) => Ok(writer.into_inner().flush()?),
-            Writer::Json(mut writer) => writer.finish().map_err(of_arrow),
-            Writer::Parquet(writer) => writer.close().map(|_| ()).map_err(of_parquet),
+            Writer::Json(mut writer) => writer.finish().map_err(from_arrow_error),
+            Writer::Parquet(writer) => writer.close().map(|_| ()).map_err(from_parquet_error),
         }
     }
 }
@@ -121,16 +121,15 @@ fn parquet_writer<'a>(
 ) -> Result<ArrowWriter<&'a mut (dyn Write + Send)>, ParquetError> {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(1)?);
     let properties = WriterProperties::builder().set_compression(zstd).set_created_by("stepscope".to_owned()).build();
-    // Without Arrow's schema, which allows no two columns of one name and would name string views, strings to other
-    // readers.
+    // Arrow's schema is left out: it forbids two columns of one name, and string views are strings to other readers.
     let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
     ArrowWriter::try_new_with_options(out, Arc::clone(schema), options)
 }
 
-fn of_arrow(error: ArrowError) -> QueryError {
+fn from_arrow_error(error: ArrowError) -> QueryError {
     match error {
         ArrowError::IoError(_, error) => QueryError::Output(error),
-        // The CSV writer passes the kind of an I/O error on only in its text.
+        // The CSV writer reports the kind of an I/O error only in the text.
         ArrowError::CsvError(text) if text.contains("Broken pipe") => {
             QueryError::Output(io::Error::new(io::ErrorKind::BrokenPipe, text))
         }
@@ -138,7 +137,7 @@ fn of_arrow(error: ArrowError) -> QueryError {
     }
 }
 
-fn of_parquet(error: ParquetError) -> QueryError {
+fn from_parquet_error(error: ParquetError) -> QueryError {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => QueryError::Output(*error),
@@ -150,11 +149,11 @@ fn of_parquet(error: ParquetError) -> QueryError {
 
 /// Writes floats in JSON: NaN and infinities, which JSON does not have, as strings.
 #[derive(Debug)]
-struct FloatEncoders;
+struct FloatEncoderFactory;
 
-struct Float<'a>(&'a [f64]);
+struct FloatEncoder<'a>(&'a [f64]);
 
-impl EncoderFactory for FloatEncoders {
+impl EncoderFactory for FloatEncoderFactory {
     fn make_default_encoder<'a>(
         &self,
         _: &'a FieldRef,
@@ -162,11 +161,11 @@ impl EncoderFactory for FloatEncoders {
         _: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let floats = array.as_primitive_opt::<Float64Type>();
-        Ok(floats.map(|floats| NullableEncoder::new(Box::new(Float(floats.values())), floats.nulls().cloned())))
+        Ok(floats.map(|floats| NullableEncoder::new(Box::new(FloatEncoder(floats.values())), floats.nulls().cloned())))
     }
 }
 
-impl Encoder for Float<'_> {
+impl Encoder for FloatEncoder<'_> {
     fn encode(&mut self, idx: usize, out: &mut Vec<u8>) {
         let value = self.0[idx];
         let text = if value.is_finite() { format!("{value:?}") } else { format!("\"{value}\"") };
@@ -174,13 +173,13 @@ impl Encoder for Float<'_> {
     }
 }
 
-/// Aligned columns.
+/// Writes a table with aligned columns.
 pub(crate) struct AlignedColumns<'a> {
     out: &'a mut (dyn Write + Send),
     titles: Vec<String>,
     columns: Columns,
     /// The rows that determine the widths; `None` once the widths are known.
-    waiting: Option<Vec<Vec<String>>>,
+    buffered_rows: Option<Vec<Vec<String>>>,
 }
 
 impl<'a> AlignedColumns<'a> {
@@ -188,18 +187,18 @@ impl<'a> AlignedColumns<'a> {
         let fields = || schema.fields().iter().map(AsRef::as_ref);
         let align = |field: &Field| if field.data_type().is_numeric() { Align::Right } else { Align::Left };
         let titles: Vec<String> = fields().map(|field: &Field| cell_text(field.name())).collect();
-        AlignedColumns { out, columns: Columns::new(fields().map(align)), titles, waiting: Some(Vec::new()) }
+        AlignedColumns { out, columns: Columns::new(fields().map(align)), titles, buffered_rows: Some(Vec::new()) }
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
         for cells in cells(batch)? {
             let cells: Vec<String> = cells.iter().map(|text| cell_text(text)).collect();
-            match &mut self.waiting {
-                None => self.line(&cells)?,
-                Some(waiting) => {
-                    waiting.push(cells);
-                    if waiting.len() == N_MEASURED {
-                        self.begin()?;
+            match &mut self.buffered_rows {
+                None => self.write_line(&cells)?,
+                Some(buffered_rows) => {
+                    buffered_rows.push(cells);
+                    if buffered_rows.len() == N_MEASURED_ROWS {
+                        self.write_buffered()?;
                     }
                 }
             }
@@ -208,28 +207,28 @@ impl<'a> AlignedColumns<'a> {
     }
 
     /// Determines the widths, and writes the titles and the rows so far.
-    fn begin(&mut self) -> io::Result<()> {
-        let Some(rows) = self.waiting.take() else { return Ok(()) };
+    fn write_buffered(&mut self) -> io::Result<()> {
+        let Some(rows) = self.buffered_rows.take() else { return Ok(()) };
         let titles = std::mem::take(&mut self.titles);
         std::iter::once(&titles).chain(&rows).for_each(|cells| self.columns.measure(cells));
-        std::iter::once(&titles).chain(&rows).try_for_each(|cells| self.line(cells))
+        std::iter::once(&titles).chain(&rows).try_for_each(|cells| self.write_line(cells))
     }
 
-    fn line(&mut self, cells: &[String]) -> io::Result<()> {
+    fn write_line(&mut self, cells: &[String]) -> io::Result<()> {
         writeln!(self.out, "{}", self.columns.line(cells))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.begin()?;
+        self.write_buffered()?;
         self.out.flush()
     }
 }
 
-/// A cell's text on one line, with control characters escaped, and cut at [`MAX_CELL`].
+/// A cell's text on one line, with control characters escaped, and cut at [`MAX_CELL_CHARS`].
 fn cell_text(text: &str) -> String {
     let mut out = String::new();
-    for (n, c) in text.chars().enumerate() {
-        if n == MAX_CELL {
+    for (i, c) in text.chars().enumerate() {
+        if i == MAX_CELL_CHARS {
             out.pop();
             out.push('…');
             break;
@@ -244,7 +243,7 @@ mod tests {
     use super::*;
     use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringViewArray};
 
-    fn written(format: Format, batch: &RecordBatch) -> String {
+    fn write_to_string(format: Format, batch: &RecordBatch) -> String {
         let mut out = Vec::new();
         let mut writer = Writer::new(format, batch.schema(), &mut out).unwrap();
         writer.write(batch).unwrap();
@@ -269,12 +268,12 @@ mod tests {
             "\\u{1b}[2Jü            -inf\n",
         ]
         .join("\n");
-        assert_eq!(written(Format::Table, &batch), table);
+        assert_eq!(write_to_string(Format::Table, &batch), table);
         assert_eq!(
-            written(Format::Csv, &batch),
+            write_to_string(Format::Csv, &batch),
             "name,count,value\n\"a,\"\"b\"\"\",7,0.1\n,-123456,NaN\n\u{1b}[2Jü,,-inf\n"
         );
-        let json = written(Format::Json, &batch);
+        let json = write_to_string(Format::Json, &batch);
         assert_eq!(json.lines().next(), Some(r#"{"name":"a,\"b\"","count":7,"value":0.1}"#));
         assert_eq!(json.lines().nth(1), Some(r#"{"name":null,"count":-123456,"value":"NaN"}"#));
     }
@@ -282,15 +281,15 @@ mod tests {
     #[test]
     fn no_rows_have_titles_too() {
         let empty = RecordBatch::new_empty(batch().schema());
-        assert_eq!(written(Format::Table, &empty), "name  count  value\n");
-        assert_eq!(written(Format::Csv, &empty), "name,count,value\n");
-        assert_eq!(written(Format::Json, &empty), "");
+        assert_eq!(write_to_string(Format::Table, &empty), "name  count  value\n");
+        assert_eq!(write_to_string(Format::Csv, &empty), "name,count,value\n");
+        assert_eq!(write_to_string(Format::Json, &empty), "");
     }
 
     #[test]
     fn long_cells_are_cut() {
-        assert_eq!(cell_text(&"é".repeat(MAX_CELL)).chars().count(), MAX_CELL);
-        let cut = cell_text(&"é".repeat(MAX_CELL + 1));
-        assert!(cut.chars().count() == MAX_CELL && cut.ends_with('…'));
+        assert_eq!(cell_text(&"é".repeat(MAX_CELL_CHARS)).chars().count(), MAX_CELL_CHARS);
+        let cut = cell_text(&"é".repeat(MAX_CELL_CHARS + 1));
+        assert!(cut.chars().count() == MAX_CELL_CHARS && cut.ends_with('…'));
     }
 }

@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use std::sync::Arc;
 
 /// The name of the last column of every table of a trace.
-pub const TRACE: &str = "trace";
+pub const TRACE_COLUMN: &str = "trace";
 
 /// A table that a query can name.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct TableInfo {
 }
 
 impl TableInfo {
-    /// Each column with its type in SQL's words and its unit, which is empty where it has none.
+    /// The name, the SQL type and the unit of each column; the unit is empty where there is none.
     pub fn columns(&self) -> impl Iterator<Item = (&str, String, &'static str)> {
         let declared = trace_store::seal::tables().iter().find(|table| table.name == self.name);
         let unit = move |name: &str| {
@@ -34,13 +34,13 @@ pub(crate) fn stored_tables() -> Vec<TableInfo> {
     let table = |table: &trace_store::seal::Table| TableInfo {
         name: table.name,
         about: table.about,
-        schema: with_trace(table.schema().fields()),
+        schema: with_trace_column(table.schema().fields()),
     };
     trace_store::seal::tables().iter().map(table).collect()
 }
 
 /// The schema of a table of traces: string views for strings, and the column of the trace at the end.
-pub(crate) fn with_trace(columns: &Fields) -> SchemaRef {
+pub(crate) fn with_trace_column(columns: &Fields) -> SchemaRef {
     let trace = Arc::new(trace_column());
     Arc::new(Schema::new(with_views(columns).iter().cloned().chain([trace]).collect::<Vec<_>>()))
 }
@@ -67,7 +67,7 @@ pub(crate) fn without_views(schema: &Schema) -> SchemaRef {
 }
 
 pub(crate) fn trace_column() -> Field {
-    Field::new(TRACE, DataType::Utf8View, false)
+    Field::new(TRACE_COLUMN, DataType::Utf8View, false)
 }
 
 fn type_name(field: &Field) -> String {

@@ -18,7 +18,7 @@ const CACHE_BYTES: u64 = 1 << 30;
 /// The most warnings that are collected; further ones are dropped.
 const MAX_WARNINGS: usize = 100;
 
-/// The place and the form of a trace.
+/// The location and the format of a trace.
 #[derive(Debug)]
 pub(crate) enum Location {
     /// The Parquet files of a sealed trace whose checksums are right.
@@ -34,10 +34,10 @@ pub(crate) enum Location {
 /// A trace.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// The value of its rows in the column `trace`: its path below the root, `.` for the root itself.
+    /// The value of the column `trace` in its rows: the path of the trace below the root, `.` for the root itself.
     pub(crate) label: String,
-    pub(crate) place: Location,
-    open: Mutex<Weak<Store>>,
+    pub(crate) location: Location,
+    open_store: Mutex<Weak<Store>>,
 }
 
 /// The traces below a path or URL.
@@ -47,12 +47,12 @@ pub(crate) struct Sources {
     pub(crate) url: ObjectStoreUrl,
     pub(crate) bucket: Option<Arc<Bucket>>,
     pub(crate) traces: Vec<Arc<Source>>,
-    recent: Mutex<VecDeque<Arc<Store>>>,
+    recent_stores: Mutex<VecDeque<Arc<Store>>>,
     warnings: Mutex<Vec<String>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No panic can leave the values behind these locks half-changed.
+    // A poisoned lock can be used: no panic leaves the values behind these locks half-changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -65,7 +65,7 @@ impl Sources {
             url: ObjectStoreUrl::local_filesystem(),
             bucket: None,
             traces: Vec::new(),
-            recent: Mutex::default(),
+            recent_stores: Mutex::default(),
             warnings: Mutex::default(),
         };
         let mut found = Vec::new();
@@ -76,21 +76,21 @@ impl Sources {
             found.extend(traces.into_iter().map(|trace| (trace.label.clone(), Location::Objects(trace))));
         } else {
             let path = fs::canonicalize(root).map_err(|e| failed(e.to_string()))?;
-            sources.walk(&path, &mut found).map_err(|e| failed(e.to_string()))?;
+            sources.find_local(&path, &mut found).map_err(|e| failed(e.to_string()))?;
             if found.is_empty() && !has_summaries(&path) {
                 let kind = formats::sniff(&path).map_err(|e| failed(e.to_string()))?;
-                let what =
-                    if let FileKind::Unknown(what) = kind { what.to_string() } else { "no trace or logdir".into() };
-                return Err(failed(what));
+                let content =
+                    if let FileKind::Unknown(kind) = kind { kind.to_string() } else { "no trace or logdir".into() };
+                return Err(failed(content));
             }
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
-        let source = |(label, place)| Arc::new(Source { label, place, open: Mutex::default() });
+        let source = |(label, location)| Arc::new(Source { label, location, open_store: Mutex::default() });
         sources.traces = found.into_iter().map(source).collect();
         Ok(sources)
     }
 
-    fn walk(&self, root: &Path, found: &mut Vec<(String, Location)>) -> std::io::Result<()> {
+    fn find_local(&self, root: &Path, found: &mut Vec<(String, Location)>) -> std::io::Result<()> {
         let lookup = locate::traces_below(root)?;
         for trace in lookup.traces {
             if trace.is_own() {
@@ -123,10 +123,10 @@ impl Sources {
         }
     }
 
-    /// The store of a trace, which is opened if it is not open.
+    /// Returns the store of a trace; opens it if it is not open.
     pub(crate) fn store(&self, source: &Source) -> Result<Arc<Store>, DataFusionError> {
-        let mut open = lock(&source.open);
-        if let Some(store) = open.upgrade() {
+        let mut open_store = lock(&source.open_store);
+        if let Some(store) = open_store.upgrade() {
             return Ok(store);
         }
         let store = source
@@ -136,11 +136,13 @@ impl Sources {
             self.warn(format!("{}: {}", self.display_name(source), warning.text));
         }
         let store = Arc::new(store);
-        *open = Arc::downgrade(&store);
-        let mut recent = lock(&self.recent);
-        recent.push_back(Arc::clone(&store));
-        while recent.len() > 1 && recent.iter().map(|store| store.stats().memory_bytes).sum::<u64>() > CACHE_BYTES {
-            recent.pop_front();
+        *open_store = Arc::downgrade(&store);
+        let mut recent_stores = lock(&self.recent_stores);
+        recent_stores.push_back(Arc::clone(&store));
+        while recent_stores.len() > 1
+            && recent_stores.iter().map(|store| store.stats().memory_bytes).sum::<u64>() > CACHE_BYTES
+        {
+            recent_stores.pop_front();
         }
         Ok(store)
     }
@@ -150,7 +152,7 @@ impl Sources {
     /// # Errors
     /// The bucket cannot be read.
     pub(crate) async fn is_undamaged(&self, source: &Source, table: &str) -> object_store::Result<bool> {
-        let Location::Objects(trace) = &source.place else { return Ok(true) };
+        let Location::Objects(trace) = &source.location else { return Ok(true) };
         let damage = trace.damage(&format!("{table}.parquet")).await?;
         if let Some(problem) = &damage {
             self.warn(format!("{}: {problem}; what is damaged is left out", self.display_name(source)));
@@ -180,23 +182,23 @@ impl Sources {
 impl Source {
     /// The Parquet file of a table of a sealed trace. `None` where the trace must be read through a store; `Some(None)`
     /// where it has no such table.
-    pub(crate) fn file(&self, table: &str) -> Option<Option<Parquet>> {
+    pub(crate) fn parquet_file(&self, table: &str) -> Option<Option<ParquetFile>> {
         let name = format!("{table}.parquet");
-        match &self.place {
+        match &self.location {
             Location::Sealed(folder) => {
                 let path = folder.join(name);
-                Some(path.is_file().then_some(Parquet::Local(path)))
+                Some(path.is_file().then_some(ParquetFile::Local(path)))
             }
             Location::Objects(trace) => {
-                let files = trace.sealed.as_ref()?;
-                Some(files.get(&name).cloned().map(Parquet::Object))
+                let files = trace.sealed_files.as_ref()?;
+                Some(files.get(&name).cloned().map(ParquetFile::Object))
             }
             Location::Folder(_) | Location::File(_) => None,
         }
     }
 
     fn read(&self) -> Result<Store, String> {
-        match &self.place {
+        match &self.location {
             Location::Sealed(path) | Location::Folder(path) => read_folder(path),
             Location::File(path) => read_file(path),
             Location::Objects(trace) => {
@@ -209,7 +211,7 @@ impl Source {
 
 /// A file that DataFusion can scan.
 #[derive(Clone, Debug)]
-pub(crate) enum Parquet {
+pub(crate) enum ParquetFile {
     Local(PathBuf),
     Object(ObjectMeta),
 }
@@ -236,7 +238,7 @@ fn has_summaries(path: &Path) -> bool {
 /// The label of a trace: the name of its run.
 fn label(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
-    let name = bucket::run_of(&below.to_string_lossy());
+    let name = bucket::run_name(&below.to_string_lossy());
     match path.file_name() {
         Some(file) if name == "." && path.is_file() => file.to_string_lossy().into_owned(),
         _ => name,

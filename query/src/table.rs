@@ -1,9 +1,9 @@
 //! A table as a DataFusion table provider: it scans the files of sealed traces, and streams the rows of all others.
 
 use crate::derived::DerivedTable;
-use crate::logdir::{self, RunRows};
-use crate::schema::{TRACE, TableInfo};
-use crate::source::{Parquet, Source, Sources};
+use crate::logdir::{self, LogdirTable};
+use crate::schema::{TRACE_COLUMN, TableInfo};
+use crate::source::{ParquetFile, Source, Sources};
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringViewArray};
 use datafusion::arrow::compute::{and, cast};
@@ -41,19 +41,19 @@ const STREAM_CAPACITY: usize = 2;
 const FOOTER_BYTES: usize = 256 << 10;
 
 /// The source of a table's rows.
-pub(crate) enum Rows {
+pub(crate) enum RowSource {
     /// The Parquet files of the traces.
     Stored,
     /// An analysis of a trace.
     Derived(DerivedTable),
     /// The content of the logdir.
-    Logdir(RunRows),
+    Logdir(LogdirTable),
 }
 
 /// A table over all sources.
 pub(crate) struct SourceTable {
     pub(crate) info: TableInfo,
-    pub(crate) rows: Arc<Rows>,
+    pub(crate) rows: Arc<RowSource>,
     pub(crate) sources: Arc<Sources>,
 }
 
@@ -63,10 +63,10 @@ impl fmt::Debug for SourceTable {
     }
 }
 
-/// Whether a filter uses no other column than the trace.
+/// Whether a filter uses only the column of the trace.
 fn is_trace_filter(filter: &Expr) -> bool {
     let columns = filter.column_refs();
-    !columns.is_empty() && columns.iter().all(|column| column.name == TRACE) && !filter.is_volatile()
+    !columns.is_empty() && columns.iter().all(|column| column.name == TRACE_COLUMN) && !filter.is_volatile()
 }
 
 #[async_trait]
@@ -98,9 +98,9 @@ impl TableProvider for SourceTable {
         let mut plans: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
         let mut streamed = Vec::new();
         match *self.rows {
-            Rows::Logdir(_) => plans.push(self.stream(Vec::new(), projection, limit)?),
-            Rows::Derived(_) => streamed = self.filtered_sources(state, filters)?,
-            Rows::Stored => {
+            RowSource::Logdir(_) => plans.push(self.stream_rows(Vec::new(), projection, limit)?),
+            RowSource::Derived(_) => streamed = self.filtered_sources(state, filters)?,
+            RowSource::Stored => {
                 let mut files = Vec::new();
                 let name = self.info.name;
                 let checks = stream::iter(self.filtered_sources(state, filters)?).map(|source| {
@@ -112,18 +112,18 @@ impl TableProvider for SourceTable {
                 });
                 let checked: Vec<_> = checks.buffered(N_PARALLEL_CHECKS).try_collect().await?;
                 for (source, is_undamaged) in checked {
-                    match source.file(name).filter(|_| is_undamaged) {
+                    match source.parquet_file(name).filter(|_| is_undamaged) {
                         Some(file) => files.extend(file.map(|file| (source, file))),
                         None => streamed.push(source),
                     }
                 }
                 if !files.is_empty() {
-                    plans.push(self.files(state, files, projection, limit).await?);
+                    plans.push(self.scan_files(state, files, projection, limit).await?);
                 }
             }
         }
         if !streamed.is_empty() {
-            plans.push(self.stream(streamed, projection, limit)?);
+            plans.push(self.stream_rows(streamed, projection, limit)?);
         }
         if plans.is_empty() {
             let schema = self.schema();
@@ -137,7 +137,7 @@ impl TableProvider for SourceTable {
 impl SourceTable {
     /// The column of the trace's label.
     fn trace_column(&self) -> Result<&Field> {
-        Ok(self.info.schema.field_with_name(TRACE)?)
+        Ok(self.info.schema.field_with_name(TRACE_COLUMN)?)
     }
 
     /// The sources whose labels pass the filters.
@@ -159,10 +159,10 @@ impl SourceTable {
     }
 
     /// Scans files. Reads only the row groups and pages that may have matching rows.
-    async fn files(
+    async fn scan_files(
         &self,
         state: &dyn Session,
-        files: Vec<(Arc<Source>, Parquet)>,
+        files: Vec<(Arc<Source>, ParquetFile)>,
         projection: Option<&Vec<usize>>,
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -172,14 +172,14 @@ impl SourceTable {
         let mut scanned = Vec::new();
         for (source, file) in files {
             let meta = match file {
-                Parquet::Object(meta) => meta,
-                Parquet::Local(path) => store.head(&Key::from_absolute_path(path)?).await?,
+                ParquetFile::Object(meta) => meta,
+                ParquetFile::Local(path) => store.head(&Key::from_absolute_path(path)?).await?,
             };
             let label = ScalarValue::Utf8View(Some(source.label.clone())).cast_to(trace.data_type())?;
             scanned.push(PartitionedFile::new_from_meta(meta).with_partition_values(vec![label]));
         }
         let columns = self.info.schema.fields();
-        let file_schema = Schema::new(columns.iter().filter(|c| c.name() != TRACE).cloned().collect::<Vec<_>>());
+        let file_schema = Schema::new(columns.iter().filter(|c| c.name() != TRACE_COLUMN).cloned().collect::<Vec<_>>());
         let schema = TableSchema::builder(Arc::new(file_schema)).with_table_partition_cols(vec![trace]).build();
         let options = TableParquetOptions {
             global: state.config_options().execution.parquet.clone(),
@@ -199,7 +199,7 @@ impl SourceTable {
         Ok(DataSourceExec::from_data_source(config))
     }
 
-    fn stream(
+    fn stream_rows(
         &self,
         traces: Vec<Arc<Source>>,
         projection: Option<&Vec<usize>>,
@@ -222,7 +222,7 @@ impl SourceTable {
 struct RowStream {
     name: &'static str,
     schema: SchemaRef,
-    rows: Arc<Rows>,
+    rows: Arc<RowSource>,
     sources: Arc<Sources>,
     traces: Vec<Arc<Source>>,
 }
@@ -247,7 +247,7 @@ impl PartitionStream for RowStream {
             let send = |batch: RecordBatch, label: Option<&str>| {
                 sender.blocking_send(cast_batch(&batch, label, &schema)).is_ok()
             };
-            if let Rows::Logdir(table) = &*rows {
+            if let RowSource::Logdir(table) = &*rows {
                 return logdir::read(&sources, table, &mut |batch| send(batch, None));
             }
             for trace in &traces {
@@ -260,19 +260,19 @@ impl PartitionStream for RowStream {
                     }
                     Err(error) => return Err(error),
                 };
-                let mut is_read_on = true;
-                let mut take = |batch| {
-                    is_read_on = send(batch, Some(&trace.label));
-                    is_read_on
+                let mut wants_more = true;
+                let mut sink = |batch| {
+                    wants_more = send(batch, Some(&trace.label));
+                    wants_more
                 };
                 match &*rows {
-                    Rows::Derived(derived) => {
-                        take((derived.rows)(&store)?);
+                    RowSource::Derived(derived) => {
+                        sink((derived.rows)(&store)?);
                     }
-                    _ => trace_store::seal::batches(&store, name, &mut take)
+                    _ => trace_store::seal::batches(&store, name, &mut sink)
                         .map_err(|error| DataFusionError::External(Box::new(error)))?,
                 }
-                if !is_read_on {
+                if !wants_more {
                     break;
                 }
             }

@@ -35,7 +35,7 @@ fn kind_name(kind: PathKind) -> String {
     }
 }
 
-/// The parts of a breakdown by name.
+/// The names and durations (ns) of the parts of a breakdown.
 pub fn named_parts(times: &Breakdown) -> [(&'static str, i64); 8] {
     [
         ("compute", times.compute_ns),
@@ -49,10 +49,10 @@ pub fn named_parts(times: &Breakdown) -> [(&'static str, i64); 8] {
     ]
 }
 
-/// Merges two JSON objects.
-pub fn merged(mut object: Value, with: Value) -> Value {
-    if let (Some(object), Value::Object(with)) = (object.as_object_mut(), with) {
-        object.extend(with);
+/// Adds the fields of a JSON object to another one.
+pub fn merged(mut object: Value, extra: Value) -> Value {
+    if let (Some(object), Value::Object(extra)) = (object.as_object_mut(), extra) {
+        object.extend(extra);
     }
     object
 }

@@ -15,7 +15,7 @@ use super::{counters, roofline};
 /// The most stalls that are listed, the longest ones; the sums include all.
 const MAX_STALLS: usize = 10_000;
 
-pub(super) fn of(store: &Store, analysis: &Analysis) -> Value {
+pub(super) fn to_json(store: &Store, analysis: &Analysis) -> Value {
     let stats = store.stats();
     let kinds = path_kinds(&analysis.paths).into_iter().map(|(kind, ns)| json!({ "kind": kind, "ns": ns }));
     let causes = analysis.causes.iter().map(|c| json!({ "cause": c.cause.name(), "count": c.count, "ns": c.total_ns }));
@@ -61,9 +61,11 @@ fn on_track(store: &Store, id: u32, fields: Value) -> Value {
 
 fn tracks(store: &Store) -> Vec<Value> {
     let row = |track: &Track| {
-        let own = json!({ "kind": format!("{:?}", track.kind).to_lowercase(), "stream": track.stream, "tid": track.tid,
-                          "slices": track.n_slices() });
-        on_track(store, track.id.0, own)
+        let fields = json!({
+            "kind": format!("{:?}", track.kind).to_lowercase(), "stream": track.stream, "tid": track.tid,
+            "slices": track.n_slices(),
+        });
+        on_track(store, track.id.0, fields)
     };
     store.tracks().iter().map(row).collect()
 }
@@ -74,16 +76,16 @@ fn processes(store: &Store) -> Vec<Value> {
 
 fn slice(store: &Store, id: SliceId) -> Value {
     let slice = store.slice(id);
-    let own = json!({
+    let fields = json!({
         "lane": id.lane, "ordinal": id.ordinal, "name": slice.map(|s| store.slice_name(&s).to_owned()),
         "start_ns": slice.map(|s| s.start), "dur_ns": slice.map(|s| s.dur()),
     });
-    on_track(store, id.track, own)
+    on_track(store, id.track, fields)
 }
 
 fn stall(store: &Store, stall: &Stall) -> Value {
     let culprit = stall.culprit.and_then(|id| store.slice(id));
-    let own = json!({
+    let fields = json!({
         "cause": stall.cause.name(), "ns": stall.dur(), "start_ns": stall.start, "gap_ns": [stall.gap.start, stall.gap.end],
         "step": stall.step_id,
         "culprit": culprit.map(|slice| store.slice_name(&slice).to_owned()),
@@ -91,7 +93,7 @@ fn stall(store: &Store, stall: &Stall) -> Value {
         "blocked_slice": stall.blocked.map(|id| slice(store, id)),
         "text": stall.text(store),
     });
-    on_track(store, stall.track.0, own)
+    on_track(store, stall.track.0, fields)
 }
 
 fn breakdown(times: &Breakdown) -> Value {
@@ -136,8 +138,8 @@ fn devices(store: &Store, analysis: &Analysis) -> Vec<Value> {
             on_track(store, track.0, json!({ "busy_ns": busy, "idle_ns": idle }))
         };
         let streams: Vec<Value> = d.streams.iter().map(stream).collect();
-        let own = json!({ "device": d.device, "breakdown": breakdown(&d.times), "streams": streams });
-        merged(process(store, d.process), own)
+        let fields = json!({ "device": d.device, "breakdown": breakdown(&d.times), "streams": streams });
+        merged(process(store, d.process), fields)
     };
     analysis.devices.iter().map(device).collect()
 }
@@ -154,20 +156,20 @@ fn memory(analysis: &Analysis) -> Vec<Value> {
 
 fn utilisation(store: &Store, analysis: &Analysis) -> Vec<Value> {
     let row = |u: &trace_analysis::stats::TrackUse| {
-        let own = json!({ "busy_ns": u.busy_ns, "wait_ns": u.wait_ns, "utilisation": u.utilisation });
-        on_track(store, u.track.0, own)
+        let fields = json!({ "busy_ns": u.busy_ns, "wait_ns": u.wait_ns, "utilisation": u.utilisation });
+        on_track(store, u.track.0, fields)
     };
     analysis.track_use.iter().map(row).collect()
 }
 
 fn threads(store: &Store, analysis: &Analysis) -> Vec<Value> {
     let row = |t: &trace_analysis::threads::ThreadTimes| {
-        let own = json!({
+        let fields = json!({
             "running_ns": t.running_ns, "ready_ns": t.ready_ns, "sleeping_ns": t.sleeping_ns,
             "uninterruptible_ns": t.uninterruptible_ns, "other_ns": t.other_ns,
             "woken_by": t.woken_by.map(|(thread, ns)| json!({ "thread": thread, "ns": ns })),
         });
-        on_track(store, t.track.0, own)
+        on_track(store, t.track.0, fields)
     };
     analysis.threads.iter().map(row).collect()
 }
@@ -182,17 +184,17 @@ fn clock_rows(store: &Store) -> Vec<Value> {
 
 fn stragglers(store: &Store, analysis: &Analysis) -> Value {
     let late = |l: &LateArrival| {
-        let own = json!({ "slice": slice(store, l.slice), "late_ns": l.late_ns, "waited_ns": l.waited_ns });
-        merged(process(store, l.process), own)
+        let fields = json!({ "slice": slice(store, l.slice), "late_ns": l.late_ns, "waited_ns": l.waited_ns });
+        merged(process(store, l.process), fields)
     };
-    let found = &analysis.stragglers;
-    let process = |p: &trace_analysis::stragglers::Straggler| {
-        let own = json!({ "times_last": p.times_last, "late_ns": p.late_ns, "waited_ns": p.waited_ns });
-        merged(process(store, p.process), own)
+    let stragglers = &analysis.stragglers;
+    let straggler = |p: &trace_analysis::stragglers::Straggler| {
+        let fields = json!({ "times_last": p.times_last, "late_ns": p.late_ns, "waited_ns": p.waited_ns });
+        merged(process(store, p.process), fields)
     };
     json!({
-        "collectives": found.collectives.iter().map(late).collect::<Vec<_>>(),
-        "steps": found.steps.iter().map(late).collect::<Vec<_>>(),
-        "processes": found.processes.iter().map(process).collect::<Vec<_>>(),
+        "collectives": stragglers.collectives.iter().map(late).collect::<Vec<_>>(),
+        "steps": stragglers.steps.iter().map(late).collect::<Vec<_>>(),
+        "processes": stragglers.processes.iter().map(straggler).collect::<Vec<_>>(),
     })
 }

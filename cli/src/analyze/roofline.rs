@@ -7,7 +7,7 @@ use super::figures::merged;
 use text::{Table, truncated};
 
 /// The most rows of each device's printed table.
-const TOP: usize = 10;
+const MAX_ROWS: usize = 10;
 
 fn work_json(work: &Work, roof: &Roof) -> Value {
     json!({
@@ -54,7 +54,7 @@ pub fn table(line: &Roofline, title: &str) -> Table {
             line.roof.share(work).map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)),
         ]);
     };
-    line.rows.iter().take(TOP).for_each(|r| row(truncated(&r.name, 48), &r.work));
+    line.rows.iter().take(MAX_ROWS).for_each(|r| row(truncated(&r.name, 48), &r.work));
     row("all".to_owned(), &line.total);
     table
 }

@@ -49,7 +49,7 @@ Examples:
   stepscope train convnet --steps 10 --dump-graphs passes        # the graph before and after each pass: stepscope view passes")]
 pub struct Train {
     /// The model
-    #[arg(value_parser = model())]
+    #[arg(value_parser = model_parser())]
     pub name: Model,
     /// CSV of 64 pixels (0..16) and a label (0..9) per line, may be gzipped; without it the bundled digits
     #[arg(long, value_name = "PATH")]
@@ -80,8 +80,8 @@ pub struct Train {
     pub training: Training,
 }
 
-/// How often a run in several processes may start again, unless the user says.
-pub const MAX_RESTARTS: u32 = 10;
+/// How often a run in several processes may start again without `--max-restarts`.
+pub const DEFAULT_MAX_RESTARTS: u32 = 10;
 
 impl Train {
     /// The model with its data.
@@ -122,7 +122,7 @@ pub struct Worker {
     #[arg(long, value_name = "FILE|mpi")]
     pub cluster: Option<PathBuf>,
     /// Fill the input queue of this task's copy of the model with its share of the batches
-    #[arg(long, value_parser = model(), value_name = "NAME")]
+    #[arg(long, value_parser = model_parser(), value_name = "NAME")]
     pub input: Option<Model>,
     /// The data of --input, as for 'train'
     #[arg(long, value_name = "PATH", requires = "input")]
@@ -135,7 +135,7 @@ pub struct Worker {
     pub threads: Option<u16>,
     /// Memory limit of a process's tensors, as 500M or 8G; a step that needs more fails [default: the machine's free
     /// memory]
-    #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
+    #[arg(long, value_name = "SIZE", value_parser = super::traces::parse_size)]
     pub memory_limit: Option<usize>,
     /// CPU devices of the task
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -193,7 +193,7 @@ pub struct Certify {
 }
 
 /// Parses the name of a model.
-fn model() -> impl TypedValueParser<Value = Model> {
+fn model_parser() -> impl TypedValueParser<Value = Model> {
     let value = |model: Model| PossibleValue::new(model.name()).help(model.description());
     PossibleValuesParser::new(Model::ALL.map(value)).try_map(|name| name.parse::<Model>())
 }
@@ -208,11 +208,11 @@ pub struct Training {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Learning rate, instead of the model's own; with 0 nothing is learned
-    #[arg(long, value_name = "RATE", value_parser = learning_rate)]
+    #[arg(long, value_name = "RATE", value_parser = parse_learning_rate)]
     pub learning_rate: Option<f32>,
     /// Memory limit of a process's tensors, as 500M or 8G; a step that needs more fails [default: the machine's free
     /// memory]
-    #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
+    #[arg(long, value_name = "SIZE", value_parser = super::traces::parse_size)]
     pub memory_limit: Option<usize>,
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -303,8 +303,8 @@ pub enum Numerics {
 
 impl Numerics {
     /// Converts the option to that of a session.
-    pub fn for_session(asked: Option<Numerics>) -> engine::Numerics {
-        match asked {
+    pub fn for_session(option: Option<Numerics>) -> engine::Numerics {
+        match option {
             None => engine::Numerics::Ignore,
             Some(Numerics::Trace) => engine::Numerics::Trace,
             Some(Numerics::Fail) => engine::Numerics::Fail,
@@ -312,7 +312,7 @@ impl Numerics {
     }
 }
 
-fn learning_rate(text: &str) -> Result<f32, String> {
+fn parse_learning_rate(text: &str) -> Result<f32, String> {
     let rate = text.parse::<f32>().map_err(|e| e.to_string())?;
     if rate.is_finite() && rate >= 0.0 { Ok(rate) } else { Err("must be a number from 0 on".to_owned()) }
 }
@@ -359,7 +359,7 @@ pub struct Run {
 #[derive(ClapArgs, Debug)]
 pub struct Step {
     /// Value of an output, from a NumPy file (repeat for more)
-    #[arg(long, value_name = "NAME[:PORT]=FILE.npy", value_parser = feed)]
+    #[arg(long, value_name = "NAME[:PORT]=FILE.npy", value_parser = parse_feed)]
     pub feed: Vec<(String, PathBuf)>,
     /// Node to run first, in a step of its own: variables' initialisers (repeat for more)
     #[arg(long, value_name = "NAME")]
@@ -385,15 +385,15 @@ pub struct Step {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Memory limit of the tensors, as 500M or 8G; a step that needs more fails [default: the machine's free memory]
-    #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
+    #[arg(long, value_name = "SIZE", value_parser = super::traces::parse_size)]
     pub memory_limit: Option<usize>,
     /// Seed of the random ops that have none of their own
     #[arg(long, value_name = "N")]
     pub seed: Option<i64>,
 }
 
-/// `NAME[:PORT]=FILE`.
-fn feed(text: &str) -> Result<(String, PathBuf), String> {
+/// Parses `NAME[:PORT]=FILE`.
+fn parse_feed(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
         _ => Err("expected NAME[:PORT]=FILE.npy".to_owned()),

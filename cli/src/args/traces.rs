@@ -128,10 +128,10 @@ pub struct Analyze {
     #[arg(long, value_name = "N")]
     pub step: Option<i64>,
     /// The roofline's upper limit: the peak of a device, in 10^12 floating-point operations a second [default: as in the trace]
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
     pub peak_tflops: Option<f64>,
     /// The roofline's slope: the peak of a device's memory, in GB a second [default: as in the trace]
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = parse_positive)]
     pub peak_gbs: Option<f64>,
     /// Print one JSON object
     #[arg(long)]
@@ -323,7 +323,7 @@ pub struct Query {
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Memory for sorting, grouping and joining before they use temporary files: 500M, 8G
-    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size, conflicts_with = "cluster")]
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size, conflicts_with = "cluster")]
     pub memory: usize,
     /// Threads [default: one per CPU]; with --cluster the number of partitions [default: 16]
     #[arg(long, value_name = "N")]
@@ -352,8 +352,8 @@ pub enum QueryAs {
     Parquet,
 }
 
-/// Bytes, as `500M` or `8G`.
-pub(super) fn size(text: &str) -> Result<usize, String> {
+/// Parses a number of bytes, as `500M` or `8G`.
+pub(super) fn parse_size(text: &str) -> Result<usize, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let shift = match unit.trim_end_matches(['i', 'B']) {
         "" => 0,
@@ -367,8 +367,8 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
     bytes.ok_or_else(|| format!("'{text}' is not a size; use 500M or 8G"))
 }
 
-/// A number above zero.
-fn positive(text: &str) -> Result<f64, String> {
+/// Parses a number above zero.
+fn parse_positive(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
     number.ok_or_else(|| format!("'{text}' is not a number above zero"))
 }

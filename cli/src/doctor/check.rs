@@ -31,8 +31,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check that found something, or failed with a finding and a remedy.
-    pub fn of(name: &'static str, used_for: &'static str, found: Result<String, (String, String)>) -> Check {
+    /// Makes a check from its result: a finding, or a finding and a remedy where the subject does not work.
+    pub fn from_result(name: &'static str, used_for: &'static str, found: Result<String, (String, String)>) -> Check {
         match found {
             Ok(seen) => Check { name, state: State::Ok, seen, used_for, remedy: None },
             Err((seen, remedy)) => Check { name, state: State::Missing, seen, used_for, remedy: Some(remedy) },

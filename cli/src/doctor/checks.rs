@@ -1,11 +1,11 @@
-//! The checks. Each one tries the facility.
+//! The checks. Each check tries the facility itself.
 
 use std::fs;
 
 use trace_record::count::CounterSet;
 
 use super::check::{Check, State};
-use crate::dynamic_library::loads;
+use crate::dynamic_library::can_load;
 
 /// Every check, in the order of the report.
 pub fn all() -> Vec<Check> {
@@ -54,15 +54,15 @@ fn clock() -> Check {
     for _ in 0..READS {
         std::hint::black_box(events::clock::now());
     }
-    let each = (events::clock::mono_now() - start) as f64 / READS as f64;
-    let invariant = source == events::clock::Source::Counter;
-    let name = if invariant { "invariant time-stamp counter" } else { "CLOCK_MONOTONIC_RAW" };
+    let ns_per_read = (events::clock::mono_now() - start) as f64 / READS as f64;
+    let is_invariant = source == events::clock::Source::Counter;
+    let name = if is_invariant { "invariant time-stamp counter" } else { "CLOCK_MONOTONIC_RAW" };
     Check {
         name: "clock",
-        state: if invariant { State::Ok } else { State::Limited },
-        seen: format!("{name}, {each:.1} ns per read"),
+        state: if is_invariant { State::Ok } else { State::Limited },
+        seen: format!("{name}, {ns_per_read:.1} ns per read"),
         used_for: "cheap time stamps",
-        remedy: (!invariant).then(|| "the processor's time-stamp counter is not invariant here (or hidden by the virtual machine); CLOCK_MONOTONIC_RAW is used, which costs a few times more per event".into()),
+        remedy: (!is_invariant).then(|| "the processor's time-stamp counter is not invariant here (or hidden by the virtual machine); CLOCK_MONOTONIC_RAW is used, which costs a few times more per event".into()),
     }
 }
 
@@ -79,7 +79,7 @@ fn perf_events() -> Check {
     use perf_event::events::Software;
     let opened = Builder::new(Software::DUMMY).context_switch(true).build();
     let found = opened.map(|_| "context switches".to_owned()).map_err(|error| (refused(&error), PERF_REMEDY.into()));
-    Check::of("perf events", "scheduling of a command", found)
+    Check::from_result("perf events", "scheduling of a command", found)
 }
 
 fn samples() -> Check {
@@ -131,19 +131,19 @@ fn tracefs() -> Check {
 }
 
 fn window() -> Check {
-    let missing = crate::display::missing();
+    let missing = crate::display::unavailable_reason();
     let remedy = "log in to a desktop, use ssh -X, or run with --headless";
     let found = missing.map_or_else(|| Ok("found".to_owned()), |why| Err((why.to_owned(), remedy.to_owned())));
-    Check::of("display", "the window", found)
+    Check::from_result("display", "the window", found)
 }
 
 fn gl() -> Check {
-    let found = ["libEGL.so.1", "libGL.so.1", "libGLX.so.0"].into_iter().find(|name| loads(name));
+    let found = ["libEGL.so.1", "libGL.so.1", "libGLX.so.0"].into_iter().find(|name| can_load(name));
     library("OpenGL", found, "the window", "as root on Debian: apt-get install libegl1 libgl1 libgl1-mesa-dri")
 }
 
 fn cuda() -> Check {
-    let found = ["libcuda.so.1", "libcuda.so"].into_iter().find(|name| loads(name));
+    let found = ["libcuda.so.1", "libcuda.so"].into_iter().find(|name| can_load(name));
     let remedy = "install NVIDIA's driver; without a GPU nothing is lost but GPU devices";
     library("CUDA driver", found, "GPU devices", remedy)
 }
@@ -152,7 +152,7 @@ fn cuda() -> Check {
 fn gpus() -> Check {
     let problem = cuda::device::problem().map(|problem| ("none".to_owned(), problem));
     let found = problem.map_or_else(|| Ok(format!("{} devices", cuda::device::count())), Err);
-    Check::of("GPU", "devices of type GPU", found)
+    Check::from_result("GPU", "devices of type GPU", found)
 }
 
 /// Whether a library for faster kernels on GPUs is found.
@@ -161,7 +161,7 @@ fn gpu_library(name: &'static str, used_for: &'static str, package: &str) -> Che
     let library = libraries.into_iter().find(|library| library.name == name);
     let found = library.map_or_else(|| Err("not checked".to_owned()), |library| library.found);
     let remedy = format!("pip install {package}, then STEPSCOPE_CUDA_LIBRARIES=its lib folder");
-    Check::of(name, used_for, found.map_err(|why| (why, remedy)))
+    Check::from_result(name, used_for, found.map_err(|why| (why, remedy)))
 }
 
 fn cupti() -> Check {
@@ -169,16 +169,16 @@ fn cupti() -> Check {
     let version = seen.and_then(|library| cupti::probe(&library));
     let found = version.map(|version| format!("version {version} answers"));
     let found = found.map_err(|why| ("not usable".to_owned(), why.to_string()));
-    Check::of("CUPTI", "CUDA streams, calls and NVTX ranges in traces", found)
+    Check::from_result("CUPTI", "CUDA streams, calls and NVTX ranges in traces", found)
 }
 
 fn injection() -> Check {
-    let library = crate::record::cuda::library().map(|path| path.display().to_string());
+    let library = crate::record::cuda::find_library().map(|path| path.display().to_string());
     let found = library.ok_or_else(|| ("not found".to_owned(), crate::record::cuda::remedy()));
-    Check::of("CUDA injection", "CUDA in the programs that 'record' starts", found)
+    Check::from_result("CUDA injection", "CUDA in the programs that 'record' starts", found)
 }
 
 fn library(name: &'static str, found: Option<&str>, used_for: &'static str, remedy: &str) -> Check {
     let found = found.map(|library| format!("{library} loads"));
-    Check::of(name, used_for, found.ok_or_else(|| ("library not found".to_owned(), remedy.to_owned())))
+    Check::from_result(name, used_for, found.ok_or_else(|| ("library not found".to_owned(), remedy.to_owned())))
 }

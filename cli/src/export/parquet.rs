@@ -17,7 +17,7 @@ use super::files::write_file;
 use super::rows::SelectedTags;
 
 /// Rows per batch of the Parquet writer.
-const BATCH: usize = 1 << 16;
+const BATCH_ROWS: usize = 1 << 16;
 
 /// Reads, filters, writes.
 pub fn run(args: &Export) -> Outcome {
@@ -25,7 +25,7 @@ pub fn run(args: &Export) -> Outcome {
         return Err(Failure::wrong_use("rows are exported of one logdir at a time"));
     };
     let Some(out) = &args.out else { return Err(Failure::wrong_use("Parquet needs a file: -o FILE")) };
-    let chosen = SelectedTags::of(args)?;
+    let chosen = SelectedTags::from_args(args)?;
     let complete = logdir::read(path)?;
     let runs = complete.logdir.runs();
     let written = write_file(out, |out| write_parquet(&chosen, &runs, out).map_err(io::Error::other));
@@ -36,8 +36,8 @@ fn write_parquet(chosen: &SelectedTags, runs: &Runs, out: &mut (dyn Write + Send
     let empty = ScalarSeries::default();
     let mut writer = ArrowWriter::try_new(out, batch("", "", &empty, 0..0)?.schema(), None)?;
     for (run, tag, scalars) in chosen.series(runs) {
-        for begin in (0..scalars.len()).step_by(BATCH) {
-            let end = scalars.len().min(begin + BATCH);
+        for begin in (0..scalars.len()).step_by(BATCH_ROWS) {
+            let end = scalars.len().min(begin + BATCH_ROWS);
             writer.write(&batch(run, tag, scalars, begin..end)?)?;
         }
     }

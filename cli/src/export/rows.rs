@@ -26,7 +26,7 @@ use slices::Slices;
 use source::RowSource;
 
 /// The time between two reads of a source that grows.
-const PAUSE: Duration = Duration::from_millis(200);
+const POLL_PERIOD: Duration = Duration::from_millis(200);
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +44,14 @@ pub fn run(args: &Export, format: RowFormat) -> Outcome {
     if args.follow {
         follow(source, args, format)?;
     } else {
-        progress::doing("reading");
+        progress::set_activity("reading");
         while source.read()? {}
-        progress::doing("writing");
+        progress::set_activity("writing");
         match &args.out {
-            None => out::rows(|out| all(source, format, out))?,
-            Some(path) => write_file(path, |out| all(source, format, out)).with_context(|| writing(path))?,
+            None => out::rows(|out| write_all(source, format, out))?,
+            Some(path) => {
+                write_file(path, |out| write_all(source, format, out)).with_context(|| writing_context(path))?
+            }
         }
     }
     source.warn();
@@ -69,16 +71,17 @@ fn open(args: &Export) -> Result<Box<dyn RowSource>, Failure> {
     Ok(Box::new(Slices::open(path, args.follow)?))
 }
 
-fn writing(path: &Path) -> String {
+fn writing_context(path: &Path) -> String {
     format!("writing {}", path.display())
 }
 
-fn all(source: &mut dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
-    header(source, format, out)?;
-    rows(source, format, out)
+/// Writes the header and all rows.
+fn write_all(source: &mut dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
+    write_header(source, format, out)?;
+    write_rows(source, format, out)
 }
 
-fn header(source: &dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
+fn write_header(source: &dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
     match format {
         RowFormat::Csv => writeln!(out, "{}", source.columns().join(",")),
         RowFormat::Json => Ok(()),
@@ -86,11 +89,11 @@ fn header(source: &dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io:
 }
 
 /// Writes the rows that are new.
-fn rows(source: &mut dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
+fn write_rows(source: &mut dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
     let columns = source.columns();
-    source.take(&mut |cells| match format {
+    source.take_rows(&mut |cells| match format {
         RowFormat::Csv => {
-            let fields: Vec<String> = cells.iter().map(field).collect();
+            let fields: Vec<String> = cells.iter().map(csv_field).collect();
             writeln!(out, "{}", fields.join(","))
         }
         RowFormat::Json => {
@@ -101,8 +104,8 @@ fn rows(source: &mut dyn RowSource, format: RowFormat, out: &mut dyn Write) -> i
     })
 }
 
-/// A CSV field.
-fn field(cell: &Value) -> String {
+/// A cell as a CSV field.
+fn csv_field(cell: &Value) -> String {
     match cell {
         Value::String(text) if text.contains([',', '"', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
         Value::String(text) => text.clone(),
@@ -125,8 +128,8 @@ fn follow(source: &mut dyn RowSource, args: &Export, format: RowFormat) -> Outco
         }
         Some(path) => {
             let file = if args.force { File::create(path) } else { File::create_new(path) };
-            let mut out = BufWriter::new(file.with_context(|| writing(path))?);
-            let failed = |error| Failure::Work(anyhow::Error::new(error).context(writing(path)));
+            let mut out = BufWriter::new(file.with_context(|| writing_context(path))?);
+            let failed = |error| Failure::Work(anyhow::Error::new(error).context(writing_context(path)));
             follow_into(source, format, &mut out, &stopped, failed)
         }
     }
@@ -139,14 +142,14 @@ fn follow_into(
     stopped: &Receiver<()>,
     failed: impl Fn(io::Error) -> Failure,
 ) -> Outcome {
-    header(source, format, out).map_err(&failed)?;
+    write_header(source, format, out).map_err(&failed)?;
     let mut is_last = false;
     loop {
-        // Before the read, so that the read includes everything that was written before the end.
+        // Checked before the read, so that the read includes everything that was written before the end.
         is_last |= source.is_over();
         loop {
             let has_more = source.read()?;
-            rows(source, format, out).map_err(&failed)?;
+            write_rows(source, format, out).map_err(&failed)?;
             if !has_more {
                 break;
             }
@@ -156,7 +159,7 @@ fn follow_into(
             return Ok(());
         }
         // The read after a signal is the last one.
-        is_last = stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
+        is_last = stopped.recv_timeout(POLL_PERIOD) != Err(RecvTimeoutError::Timeout);
     }
 }
 
@@ -166,8 +169,11 @@ mod tests {
 
     #[test]
     fn fields_with_special_characters_are_quoted() {
-        let fields = ["a/b", "a,b", "say \"x\"", "two\nlines"].map(|text| field(&text.into()));
+        let fields = ["a/b", "a,b", "say \"x\"", "two\nlines"].map(|text| csv_field(&text.into()));
         assert_eq!(fields, ["a/b", "\"a,b\"", "\"say \"\"x\"\"\"", "\"two\nlines\""]);
-        assert_eq!([Value::Null, 1.0.into(), 7.into(), "NaN".into()].map(|cell| field(&cell)), ["", "1", "7", "NaN"]);
+        assert_eq!(
+            [Value::Null, 1.0.into(), 7.into(), "NaN".into()].map(|cell| csv_field(&cell)),
+            ["", "1", "7", "NaN"]
+        );
     }
 }

@@ -26,14 +26,15 @@ const CHECK_PERIOD: Duration = Duration::from_millis(20);
 /// Runs the actions of the options.
 ///
 /// # Errors
-/// `Failure::Use` when no process records there or there is nothing to do, `Failure::Work` when a dump takes too long.
+/// `Failure::Usage` when no process records there or there is nothing to do, `Failure::Work` when a dump takes too
+/// long.
 pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let pid = target.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|_| !target.is_dir());
-    let watches = watch_options(args).is_any_set();
+    let is_watching = watch_options(args).watches();
     let folder = match pid {
-        Some(pid) if watches => return watch(pid, args, verbosity),
-        Some(pid) => folder_of(pid)?,
-        None if watches || args.out.is_some() => {
+        Some(pid) if is_watching => return watch(pid, args, verbosity),
+        Some(pid) => find_trace_folder(pid)?,
+        None if is_watching || args.out.is_some() => {
             return Err(Failure::wrong_use("--sched, --sample, --counters and -o need a process's id to attach to"));
         }
         None => target.to_path_buf(),
@@ -72,7 +73,7 @@ pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome 
 }
 
 /// The trace folder that a process records into: it has the control page mapped.
-fn folder_of(pid: u32) -> Result<PathBuf, Failure> {
+fn find_trace_folder(pid: u32) -> Result<PathBuf, Failure> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))
         .map_err(|error| Failure::wrong_use(format_args!("process {pid}: {error}")))?;
     let mapped = maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
@@ -102,17 +103,17 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let watch = Watch::attach(&folder, options, pid).context("watching the process")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), Some(watch.tracks()))
         .context("collecting the trace")?;
-    let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
-    let begun = events::clock::mono_now();
+    let sender = sending::start(&folder, sending::collector_address(args.collector.as_deref()).as_deref())?;
+    let begin_ns = events::clock::mono_now();
     while stopped.recv_timeout(CHECK_PERIOD) == Err(RecvTimeoutError::Timeout) && events::session::born(pid) == born {}
-    let wall_ns = events::clock::mono_now() - begun;
-    let watched = watch.stop();
-    let collected = collector.stop();
+    let wall_ns = events::clock::mono_now() - begin_ns;
+    let watch_report = watch.stop();
+    let collector_report = collector.stop();
     if let Some(why) = sending::end_and_seal(sender, &folder) {
         note!("warning: {}: {why}", folder.display());
     }
     if verbosity > Verbosity::Quiet {
-        print_report(&folder, wall_ns, &watched, &collected);
+        print_report(&folder, wall_ns, &watch_report, &collector_report);
     }
     Ok(())
 }
@@ -133,7 +134,7 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     loop {
         match Collector::start(folder, CollectorOptions::default()) {
             Ok(collector) => {
-                while sending::is_written(folder) {
+                while sending::has_live_writer(folder) {
                     std::thread::sleep(CHECK_PERIOD);
                 }
                 collector.stop();
@@ -154,8 +155,8 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
 /// Sends a sealed trace as the files that it was sealed from, which are temporarily written next to it.
 fn send_sealed(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     let store = trace_file::open(folder)?;
-    let made = gather::Unsealed::create(folder, &store).map_err(Failure::from)?;
-    let sender = sending::start(made.dir(), Some(address))?;
+    let unsealed = gather::Unsealed::create(folder, &store).map_err(Failure::from)?;
+    let sender = sending::start(unsealed.dir(), Some(address))?;
     trace_file::warn(folder, &store);
     report_sending(sending::end(sender, folder), folder, address, verbosity)
 }
@@ -175,10 +176,10 @@ fn dump(control: &Control) -> Result<(), Failure> {
         return Err(Failure::wrong_use("no flight recorder runs there (record --flight SECONDS)"));
     }
     let number = control.request_dump();
-    let begun = events::clock::mono_now();
+    let begin_ns = events::clock::mono_now();
     // Dumps are numbered: a higher number includes this dump.
     while control.dumps().1.wrapping_sub(number).cast_signed() < 0 {
-        if events::clock::mono_now() - begun > DUMP_TIMEOUT_NS {
+        if events::clock::mono_now() - begin_ns > DUMP_TIMEOUT_NS {
             return Err(Failure::Work(anyhow::anyhow!(
                 "no collector wrote the dump within 5 s: does 'record' still run?"
             )));

@@ -32,30 +32,30 @@ pub fn trace_folder(out: Option<&Path>) -> Result<PathBuf, Failure> {
 }
 
 /// Prints a report on the recording.
-pub fn print_report(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &CollectorReport) {
-    for (what, remedy) in &watched.unavailable {
+pub fn print_report(folder: &Path, wall_ns: i64, watch_report: &WatchReport, collector_report: &CollectorReport) {
+    for (what, remedy) in &watch_report.unavailable {
         note!("warning: {what}: not recorded on this machine; {remedy}");
     }
-    let lost = collected.dropped + watched.lost;
+    let lost = collector_report.dropped + watch_report.lost;
     let mut parts = vec![
-        format!("{} in {}", text::bytes(collected.bytes), text::duration(wall_ns)),
-        format!("{} events", text::count(collected.records)),
+        format!("{} in {}", text::bytes(collector_report.bytes), text::duration(wall_ns)),
+        format!("{} events", text::count(collector_report.records)),
         format!("{} dropped", text::count(lost)),
     ];
-    if let Some(source) = watched.sched_source {
-        let (switches, wakeups) = (text::count(watched.switches), text::count(watched.wakeups));
+    if let Some(source) = watch_report.sched_source {
+        let (switches, wakeups) = (text::count(watch_report.switches), text::count(watch_report.wakeups));
         parts.push(format!("{switches} switches and {wakeups} wake-ups ({source})"));
     }
-    if watched.samples > 0 {
-        parts.push(format!("{} samples", text::count(watched.samples)));
+    if watch_report.samples > 0 {
+        parts.push(format!("{} samples", text::count(watch_report.samples)));
     }
-    if watched.readings > 0 {
-        parts.push(format!("{} readings of counters", text::count(watched.readings)));
+    if watch_report.readings > 0 {
+        parts.push(format!("{} readings of counters", text::count(watch_report.readings)));
     }
-    if collected.write_errors > 0 {
-        parts.push(format!("{} failed writes", text::count(collected.write_errors)));
+    if collector_report.write_errors > 0 {
+        parts.push(format!("{} failed writes", text::count(collector_report.write_errors)));
     }
-    if collected.limit_reached {
+    if collector_report.limit_reached {
         parts.push("the size limit ended the trace".to_owned());
     }
     note!("stepscope: recorded {}: {}", folder.display(), parts.join(", "));

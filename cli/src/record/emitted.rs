@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use events::control::ELSEWHERE_PREFIX;
 
 /// Hints about a trace folder before it is sealed: programs that record into other folders, and a trace without events
-/// of programs. The latter is left out where scheduling, samples or counters are recorded (`watches`).
-pub fn hints(folder: &Path, watches: bool) -> Vec<String> {
-    let mut hints: Vec<String> = elsewhere(folder)
+/// of programs. The latter is left out where scheduling, samples or counters are recorded (`is_watched`).
+pub fn hints(folder: &Path, is_watched: bool) -> Vec<String> {
+    let mut hints: Vec<String> = other_folders(folder)
         .iter()
         .map(|(pid, other)| {
             format!(
@@ -20,7 +20,7 @@ pub fn hints(folder: &Path, watches: bool) -> Vec<String> {
             )
         })
         .collect();
-    if hints.is_empty() && !watches && !has_emitted(folder) {
+    if hints.is_empty() && !is_watched && !has_emitted(folder) {
         hints.push(
             "the command emitted no events: programs do that with the events crate (`start_from_env`), or with tracing and its layer; \
              `record --sched --sample 1000` records any program"
@@ -30,8 +30,8 @@ pub fn hints(folder: &Path, watches: bool) -> Vec<String> {
     hints
 }
 
-/// Process ids with the folders into which they record; their notes are removed.
-fn elsewhere(folder: &Path) -> Vec<(String, PathBuf)> {
+/// Returns process ids with the other folders into which they record, and removes the notes about them.
+fn other_folders(folder: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -23,27 +23,27 @@ use common::{print_report, trace_folder, watch_options};
 /// Runs the command.
 ///
 /// # Errors
-/// `Failure::Use` when there is no such command or the folder is in use, `Failure::Work` when the folder cannot be
+/// `Failure::Usage` when there is no such command or the folder is in use, `Failure::Work` when the folder cannot be
 /// written, `Failure::Command` when the command fails.
 pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     if let Some(target) = &args.attach {
         return attach::run(target, args, verbosity);
     }
     let folder = trace_folder(args.out.as_deref())?;
-    switches(args, &folder)?;
+    create_control_page(args, &folder)?;
     let options = watch_options(args);
     let watch =
         options.is_any_set().then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), watch.as_ref().map(Watch::tracks))
         .context("collecting the trace")?;
-    let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
-    let begun = events::clock::mono_now();
+    let sender = sending::start(&folder, sending::collector_address(args.collector.as_deref()).as_deref())?;
+    let begin_ns = events::clock::mono_now();
     let status = run_command(args, &folder, watch.as_ref())?;
-    let wall_ns = events::clock::mono_now() - begun;
-    let watches = watch.is_some();
-    let watched = watch.map(Watch::stop).unwrap_or_default();
-    let collected = collector.stop();
-    let hints = emitted::hints(&folder, watches);
+    let wall_ns = events::clock::mono_now() - begin_ns;
+    let is_watched = watch.is_some();
+    let watch_report = watch.map(Watch::stop).unwrap_or_default();
+    let collector_report = collector.stop();
+    let hints = emitted::hints(&folder, is_watched);
     if let Some(why) = sending::end_and_seal(sender, &folder) {
         note!("warning: {}: {why}", folder.display());
     }
@@ -52,7 +52,7 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     }
     hints.iter().for_each(|hint| note!("warning: {hint}"));
     if verbosity > Verbosity::Quiet {
-        print_report(&folder, wall_ns, &watched, &collected);
+        print_report(&folder, wall_ns, &watch_report, &collector_report);
     }
     match exit_code(status) {
         0 => Ok(()),
@@ -61,7 +61,7 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
 }
 
 /// Creates the control page before the command runs, so that its programs find the switches set.
-fn switches(args: &args::Record, folder: &Path) -> anyhow::Result<()> {
+fn create_control_page(args: &args::Record, folder: &Path) -> anyhow::Result<()> {
     let control = events::control::Control::open_or_create(folder, true).context("making the control page")?;
     if let Some(n) = args.steps {
         control.record_steps(n);
@@ -85,7 +85,7 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     if args.sample.is_some() {
         command.env("PYTHONPERFSUPPORT", "1");
     }
-    if let Some(library) = cuda::library().filter(|_| !args.no_cuda) {
+    if let Some(library) = cuda::find_library().filter(|_| !args.no_cuda) {
         cuda::inject(&mut command, &library);
     }
     let forwarding = signals::ForwardGuard::begin().context("taking over signals")?;

@@ -19,7 +19,7 @@ const MAX_TAGS: usize = 60;
 const MAX_ROWS: usize = 40;
 
 /// The section of the scalars and histograms below a path, if there are any.
-pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Failure> {
+pub fn section(path: &Path, group_by: Option<&GroupBy>) -> Result<Option<Section>, Failure> {
     if !source::is_url(path) {
         let fault = |error| Failure::wrong_use(format_args!("{}: {error}", path.display()));
         if !matches!(formats::sniff(path).map_err(fault)?, FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder)
@@ -33,7 +33,7 @@ pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Fai
         complete => complete?,
     };
     let runs = complete.logdir.runs();
-    let (scalars, histograms) = (scalar_figures(&runs, by), histogram_figures(&runs));
+    let (scalars, histograms) = (scalar_figures(&runs, group_by), histogram_figures(&runs));
     let n_points: usize = runs.by_name.values().flat_map(|run| run.series.values()).map(Series::n_points).sum();
     let n_tags = tags(&runs, |_| true).len();
     let n_damaged: u64 = runs.by_name.values().map(|run| run.n_damaged).sum();
@@ -52,7 +52,7 @@ pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Fai
     }))
 }
 
-/// The tags of all runs that have a series of this kind, with those runs.
+/// The tags that have a series of this kind in any run, with those runs.
 fn tags(runs: &Runs, is_wanted: impl Fn(&Series) -> bool) -> BTreeMap<&str, Vec<&Run>> {
     let mut tags: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
     for run in runs.by_name.values() {
@@ -70,11 +70,13 @@ fn scalars<'a>(run: &'a Run, tag: &str) -> Option<&'a ScalarSeries> {
     }
 }
 
-fn scalar_figures(runs: &Runs, by: Option<&GroupBy>) -> Vec<Figure> {
+fn scalar_figures(runs: &Runs, group_by: Option<&GroupBy>) -> Vec<Figure> {
     let figure = |(tag, runs): (&str, Vec<&Run>)| {
-        let mut curves: Vec<Curve> = match by {
+        let mut curves: Vec<Curve> = match group_by {
             None => runs.iter().filter_map(|run| Some(curve(&run.name, scalars(run, tag)?))).collect(),
-            Some(by) => groups(runs, by).into_iter().map(|(name, runs)| group_curve(&name, &runs, tag)).collect(),
+            Some(group_by) => {
+                groups(runs, group_by).into_iter().map(|(name, runs)| group_curve(&name, &runs, tag)).collect()
+            }
         };
         // A single run needs no label.
         if let [only] = &mut curves[..]
@@ -116,7 +118,7 @@ fn histogram_figures(runs: &Runs) -> Vec<Figure> {
         for run in runs {
             let Some(Series::Histogram(series)) = run.series.get(tag) else { continue };
             let title = if run.name == "." { tag.to_owned() } else { format!("{tag} of {}", run.name) };
-            let rows = some_rows(series);
+            let rows = sample_rows(series);
             for (name, shape) in [("ridges", Shape::Ridges(rows.clone())), ("distribution", Shape::Distributions(rows))]
             {
                 let chart = Chart { title: format!("{title}: {name}"), shape };
@@ -128,7 +130,7 @@ fn histogram_figures(runs: &Runs) -> Vec<Figure> {
     figures
 }
 
-fn some_rows(series: &HistogramSeries) -> Vec<(i64, Histogram)> {
+fn sample_rows(series: &HistogramSeries) -> Vec<(i64, Histogram)> {
     let n = series.len();
     let n_shown = n.min(MAX_ROWS);
     // The newest histogram is always included.

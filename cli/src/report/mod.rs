@@ -19,18 +19,18 @@ use crate::outcome::{Failure, Outcome};
 use crate::trace_file;
 use page::{Figure, MARK, Section, THEMES, style};
 
-/// The most bars of a chart, and rows of the list of findings.
-const TOP: usize = 12;
+/// The most bars of a chart, and the most listed findings.
+const MAX_ROWS: usize = 12;
 
 /// Writes the page and its charts.
 pub fn run(args: &args::Report) -> Outcome {
-    let by = crate::logdir::group_by(&args.grouping)?;
+    let group_by = crate::logdir::group_by(&args.grouping)?;
     let mut sections = Vec::new();
     for path in &args.paths {
-        let before = sections.len();
+        let n_before = sections.len();
         sections.extend(trace_section(path)?);
-        sections.extend(logdir::section(path, by.as_ref())?);
-        if sections.len() == before {
+        sections.extend(logdir::section(path, group_by.as_ref())?);
+        if sections.len() == n_before {
             return Err(Failure::wrong_use(format_args!("{}: neither a trace nor event files in it", path.display())));
         }
     }
@@ -102,8 +102,8 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
         text::count(store.steps().len() as u64),
         text::duration(analysis.range.end - analysis.range.start)
     )];
-    let bar = |(name, ns)| Bar { name, value: ms(ns), value_text: text::duration(ns) };
-    let bars = |rows: Vec<(String, i64)>| Shape::Bars(rows.into_iter().take(TOP).map(bar).collect());
+    let bar = |(name, ns)| Bar { name, value: ms(ns), words: text::duration(ns) };
+    let bars = |rows: Vec<(String, i64)>| Shape::Bars(rows.into_iter().take(MAX_ROWS).map(bar).collect());
     let parts = figures::named_parts(&analysis.breakdown).map(|(name, ns)| (name.replace('_', " "), ns));
     let mut figures = vec![
         figure("breakdown", "Where the time went", bars(parts.into_iter().filter(|(_, ns)| *ns > 0).collect())),
@@ -121,7 +121,7 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     ];
     figures.extend(step_figure(&store));
     figures.extend(memory_figures(&analysis));
-    let findings = analysis.findings.iter().take(TOP).map(|f| vec![text::duration(f.saves_ns), f.text.clone()]);
+    let findings = analysis.findings.iter().take(MAX_ROWS).map(|f| vec![text::duration(f.saves_ns), f.text.clone()]);
     let mut tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
     if let Some(table) = counters::table(&analysis) {
         tables.push(("What processor and kernel counted".to_owned(), names_last(&table)));

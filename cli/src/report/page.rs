@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use palette::{DARK, LIGHT};
 use summaries::charts::{Chart, ChartError, Style, Theme};
 
-/// Marks a file as this command's, so that it may be replaced.
+/// Marks a file as written by this command, so that the command may replace it.
 pub const MARK: &str = "<!-- written by stepscope report -->";
 
 /// The style of the page, in the colours of the palette.
@@ -55,7 +55,7 @@ pub struct Section {
     pub figures: Vec<Figure>,
 }
 
-/// Text as HTML.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -81,14 +81,14 @@ pub fn html(title: &str, sections: &[Section]) -> Result<String, ChartError> {
          <title>{title}</title><style>{style}</style>\n<h1>{title}</h1>\n"
     );
     for section in sections {
-        add(&mut page, section)?;
+        write_section(&mut page, section)?;
     }
     page.push_str("</html>\n");
     Ok(page)
 }
 
 // Writing to a string cannot fail.
-fn add(page: &mut String, section: &Section) -> Result<(), ChartError> {
+fn write_section(page: &mut String, section: &Section) -> Result<(), ChartError> {
     let _ = writeln!(page, "<h2>{}</h2>", escape(&section.title));
     for fact in &section.facts {
         let _ = writeln!(page, "<p>{}</p>", escape(fact));

@@ -18,8 +18,8 @@ pub struct Group {
     last_values: BTreeMap<String, Extent>,
 }
 
-/// The groups, by name.
-pub fn of(runs: &Runs, by: &GroupBy) -> Vec<Group> {
+/// Groups the runs; returns the groups by name.
+pub fn group_runs(runs: &Runs, by: &GroupBy) -> Vec<Group> {
     let group = |(name, members): (String, Vec<&summaries::Run>)| {
         let mut last_values: BTreeMap<String, Extent> = BTreeMap::new();
         for (tag, series) in members.iter().flat_map(|run| &run.series) {
@@ -35,32 +35,32 @@ pub fn of(runs: &Runs, by: &GroupBy) -> Vec<Group> {
 }
 
 /// Prints a line per group and per tag, or an object per group. Values that are not finite are left out.
-pub fn print(groups: &[Group], is_json: bool, to: &mut impl Write) -> io::Result<()> {
+pub fn print(groups: &[Group], is_json: bool, writer: &mut impl Write) -> io::Result<()> {
     if is_json {
-        return groups.iter().try_for_each(|group| writeln!(to, "{}", out::versioned(1, json(group))));
+        return groups.iter().try_for_each(|group| writeln!(writer, "{}", out::versioned(1, json(group))));
     }
     let width = groups.iter().flat_map(|group| group.last_values.keys()).map(|tag| tag.chars().count()).max();
     let width = width.unwrap_or(0).min(60);
     for group in groups {
-        writeln!(to, "{}: {}", group.name, text::count_of(group.runs.len() as u64, "run"))?;
-        for (tag, span) in &group.last_values {
-            let [mean, min, max] = [span.mean(), span.min, span.max].map(short);
-            writeln!(to, "  {tag:width$}  mean {mean:<12} from {min:<12} to {max:<12} of {}", span.n_finite)?;
+        writeln!(writer, "{}: {}", group.name, text::count_of(group.runs.len() as u64, "run"))?;
+        for (tag, extent) in &group.last_values {
+            let [mean, min, max] = [extent.mean(), extent.min, extent.max].map(short_number);
+            writeln!(writer, "  {tag:width$}  mean {mean:<12} from {min:<12} to {max:<12} of {}", extent.n_finite)?;
         }
     }
     Ok(())
 }
 
 /// A number with about six digits.
-fn short(value: f64) -> String {
+fn short_number(value: f64) -> String {
     let is_plain = value == 0.0 || (1e-4..1e6).contains(&value.abs());
     if is_plain { format!("{value:.6}") } else { format!("{value:.5e}") }
 }
 
 fn json(group: &Group) -> serde_json::Value {
-    let tag = |(tag, span): (&String, &Extent)| {
-        let [mean, min, max] = [span.mean(), span.min, span.max].map(json_number);
-        (tag.clone(), json!({"runs": span.n_finite, "mean": mean, "min": min, "max": max}))
+    let tag = |(tag, extent): (&String, &Extent)| {
+        let [mean, min, max] = [extent.mean(), extent.min, extent.max].map(json_number);
+        (tag.clone(), json!({"runs": extent.n_finite, "mean": mean, "min": min, "max": max}))
     };
     let tags: serde_json::Map<_, _> = group.last_values.iter().map(tag).collect();
     json!({"group": group.name, "runs": group.runs, "last_values": tags})

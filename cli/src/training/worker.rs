@@ -44,7 +44,7 @@ fn options(args: &args::Worker) -> Result<train::WorkerTaskOptions, Failure> {
     })
 }
 
-/// A channel that receives a message when the task shall end.
+/// Returns a channel that receives a message when the task shall end.
 fn stop_events(with_stdin: bool, task: &WorkerTask) -> anyhow::Result<mpsc::Receiver<()>> {
     let (stop, stopped) = mpsc::channel();
     let send = |stop: &mpsc::Sender<()>| {
@@ -52,19 +52,19 @@ fn stop_events(with_stdin: bool, task: &WorkerTask) -> anyhow::Result<mpsc::Rece
         let _ = stop.send(());
     };
     let (on_signal, n_signals) = (stop.clone(), AtomicU32::new(0));
-    let n_left = u32::from(task.leaves_first_signal());
+    let n_ignored = u32::from(task.ignores_first_signal());
     let count = move || {
-        if n_signals.fetch_add(1, Ordering::Relaxed) >= n_left {
+        if n_signals.fetch_add(1, Ordering::Relaxed) >= n_ignored {
             send(&on_signal);
         }
     };
     signals::on_stop(count)?;
-    let at_end = stop.clone();
-    task.on_client_end(move || send(&at_end))?;
+    let on_end = stop.clone();
+    task.on_client_end(move || send(&on_end))?;
     if with_stdin {
         let wait = move || {
-            let mut scrap = [0; 64];
-            while std::io::stdin().lock().read(&mut scrap).is_ok_and(|n| n > 0) {}
+            let mut buffer = [0; 64];
+            while std::io::stdin().lock().read(&mut buffer).is_ok_and(|n| n > 0) {}
             send(&stop);
         };
         std::thread::Builder::new().name("stdin".into()).spawn(wait).context("watching standard input")?;

@@ -15,7 +15,7 @@ use crate::stall::StallWatch;
 pub(crate) const JOB: &str = "worker";
 /// The container of the model's variables, and of the queues.
 const CONTAINER: &str = engine::resources::ResourceManager::DEFAULT_CONTAINER;
-/// The longest a step may take on a cluster. A lost task ends its step at once; this ends a step that hangs.
+/// The longest a step may take on a cluster. A lost task ends its step at once; this timeout ends a step that hangs.
 const STEP_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The location of training.
@@ -55,7 +55,7 @@ impl StepRunner {
         fetches: &[&str],
         targets: &[&str],
     ) -> anyhow::Result<Vec<Tensor>> {
-        self.watch.step(options, |options| {
+        self.watch.run_step(options, |options| {
             Ok(match &self.backend {
                 Backend::Local(session) => session.run_step(options, feeds, fetches, targets)?,
                 Backend::Cluster(session) => {
@@ -137,10 +137,10 @@ mod tests {
     fn a_cluster_without_workers_is_wrong_use() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("cluster.toml");
-        assert!(matches!(read_cluster(&file), Err(TrainError::Use(_))), "there is no such file");
+        assert!(matches!(read_cluster(&file), Err(TrainError::Usage(_))), "there is no such file");
         std::fs::write(&file, "id = \"x\"\n[jobs]\nps = [\"127.0.0.1:4001\"]\n").unwrap();
         let connection = Connection(Master::new(read_cluster(&file).unwrap(), MasterOptions::default()));
-        let Err(TrainError::Use(error)) = connection.devices() else { panic!("it has devices") };
+        let Err(TrainError::Usage(error)) = connection.devices() else { panic!("it has devices") };
         assert_eq!(error.to_string(), "the cluster has no job worker, whose tasks train");
     }
 }

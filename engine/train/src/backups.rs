@@ -1,20 +1,20 @@
 //! Synchronous training with backup workers: each tower has a thread that computes gradients, and the training step
-//! takes those that come first.
+//! takes the gradients that come first.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use engine::session::CancelToken;
 
-/// The training step that is under way: towers compute gradients only for that step.
+/// Announces each training step to the towers, which compute gradients only for the step under way.
 #[derive(Default)]
-pub(crate) struct Pace {
+pub(crate) struct StepSignal {
     state: Mutex<State>,
     changed: Condvar,
     /// Cancels the training step, which waits for gradients, when a tower has failed.
-    step: CancelToken,
+    step_cancel: CancelToken,
     /// Cancels the towers' steps when training is over.
-    towers: CancelToken,
+    tower_cancel: CancelToken,
 }
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct State {
     error: Option<anyhow::Error>,
 }
 
-impl Pace {
+impl StepSignal {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,23 +34,24 @@ impl Pace {
     pub fn begin(&self, step: u64) -> &CancelToken {
         self.state().step = step;
         self.changed.notify_all();
-        &self.step
+        &self.step_cancel
     }
 
     /// Waits for a training step after `last`; `None` when training is over.
-    fn next(&self, last: u64) -> Option<u64> {
+    fn wait_after(&self, last: u64) -> Option<u64> {
         let waiting = |state: &mut State| !state.is_over && state.step <= last;
         let state = self.changed.wait_while(self.state(), waiting).unwrap_or_else(PoisonError::into_inner);
         (!state.is_over).then_some(state.step)
     }
 
-    /// Records that a tower failed, and cancels the training step. After the end a failure is the cancellation.
+    /// Records that a tower failed, and cancels the training step. A failure after the end is ignored: it is the
+    /// cancellation.
     fn fail(&self, error: anyhow::Error) {
         let mut state = self.state();
         if !state.is_over {
             state.error.get_or_insert(error);
             drop(state);
-            self.step.cancel();
+            self.step_cancel.cancel();
         }
     }
 
@@ -61,7 +62,7 @@ impl Pace {
         let error = state.error.take();
         drop(state);
         self.changed.notify_all();
-        self.towers.cancel();
+        self.tower_cancel.cancel();
         error
     }
 }
@@ -71,15 +72,15 @@ impl Pace {
 pub(crate) fn train_with_towers<T>(
     n_towers: usize,
     push: impl Fn(usize, u64, &CancelToken) -> anyhow::Result<()> + Sync,
-    train: impl FnOnce(&Pace) -> anyhow::Result<T>,
+    train: impl FnOnce(&StepSignal) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let pace = Pace::default();
+    let signal = StepSignal::default();
     let run_tower = |tower: usize| {
         let mut last = 0;
-        while let Some(step) = pace.next(last) {
+        while let Some(step) = signal.wait_after(last) {
             last = step;
-            if let Err(error) = push(tower, step, &pace.towers) {
-                return pace.fail(error.context(format!("the gradients of step {step}")));
+            if let Err(error) = push(tower, step, &signal.tower_cancel) {
+                return signal.fail(error.context(format!("the gradients of step {step}")));
             }
         }
     };
@@ -91,9 +92,9 @@ pub(crate) fn train_with_towers<T>(
             let spawned = thread.spawn_scoped(scope, move || run_tower(tower));
             started = started.and(spawned.map(drop).context("starting a tower's thread"));
         }
-        let trained = started.and_then(|()| train(&pace));
-        // A tower's error first: the training step was only cancelled because of it.
-        pace.end().map_or(trained, Err)
+        let trained = started.and_then(|()| train(&signal));
+        // A tower's error comes first: it is the reason why the training step was cancelled.
+        signal.end().map_or(trained, Err)
     })
 }
 
@@ -105,25 +106,25 @@ mod tests {
 
     #[test]
     fn every_tower_pushes_for_the_step_under_way() {
-        let (pushed, pushes) = mpsc::channel();
-        let push = |tower: usize, step: u64, _: &CancelToken| Ok(pushed.send((tower, step))?);
-        let seen = train_with_towers(2, push, |pace| {
-            let mut seen = BTreeSet::new();
+        let (sender, pushes) = mpsc::channel();
+        let push = |tower: usize, step: u64, _: &CancelToken| Ok(sender.send((tower, step))?);
+        let pushed = train_with_towers(2, push, |signal| {
+            let mut pushed = BTreeSet::new();
             for step in 1..=3 {
-                pace.begin(step);
-                seen.extend([pushes.recv()?, pushes.recv()?]);
+                signal.begin(step);
+                pushed.extend([pushes.recv()?, pushes.recv()?]);
             }
-            Ok(seen)
+            Ok(pushed)
         });
         let expected: BTreeSet<_> = (1..=3).flat_map(|step| [(0, step), (1, step)]).collect();
-        assert_eq!(seen.unwrap(), expected);
+        assert_eq!(pushed.unwrap(), expected);
     }
 
     #[test]
     fn a_towers_failure_cancels_the_step_and_is_the_reason() {
         let push = |_: usize, _: u64, _: &CancelToken| Err(anyhow::anyhow!("no memory"));
-        let trained: anyhow::Result<()> = train_with_towers(1, push, |pace| {
-            let cancel = pace.begin(5);
+        let trained: anyhow::Result<()> = train_with_towers(1, push, |signal| {
+            let cancel = signal.begin(5);
             while !cancel.is_cancelled() {
                 std::thread::yield_now();
             }
@@ -134,17 +135,17 @@ mod tests {
 
     #[test]
     fn the_end_of_training_cancels_towers() {
-        let (began, begun) = mpsc::channel();
+        let (sender, begins) = mpsc::channel();
         let push = |_: usize, _: u64, cancel: &CancelToken| {
-            began.send(())?;
+            sender.send(())?;
             while !cancel.is_cancelled() {
                 std::thread::yield_now();
             }
             anyhow::bail!("cancelled")
         };
-        let trained = train_with_towers(1, push, |pace| {
-            pace.begin(1);
-            begun.recv()?;
+        let trained = train_with_towers(1, push, |signal| {
+            signal.begin(1);
+            begins.recv()?;
             Ok(7)
         });
         assert_eq!(trained.unwrap(), 7, "a tower that ends late is no failure");

@@ -19,7 +19,7 @@ const DEFAULT_CHECKPOINT_EVERY: u64 = 100;
 /// Whether the checkpoint folder of the options has checkpoints, from which the run would continue.
 ///
 /// # Errors
-/// `TrainError::Use` when the checkpoint folder cannot be used.
+/// `TrainError::Usage` when the checkpoint folder cannot be used.
 pub fn has_checkpoints(options: &TrainOptions) -> Result<bool> {
     Ok(open_saver(options)?.is_some_and(|saver| !saver.checkpoints().is_empty()))
 }
@@ -67,7 +67,7 @@ impl Checkpointer {
     /// Opens the checkpoint folder of the options.
     ///
     /// # Errors
-    /// `TrainError::Use` when the checkpoint folder cannot be used.
+    /// `TrainError::Usage` when the checkpoint folder cannot be used.
     pub fn new(options: &TrainOptions) -> Result<Checkpointer> {
         Ok(Checkpointer { saver: open_saver(options)?.map(Mutex::new), restored_step: None })
     }
@@ -80,8 +80,9 @@ impl Checkpointer {
     /// Restores the newest complete checkpoint, if there is one: variables, queue and random state.
     ///
     /// # Errors
-    /// `TrainError::Use` where every checkpoint is damaged, or the newest sound one does not fit the graph: a variable
-    /// has another shape or, on a cluster, is missing (in one process it keeps its first value). `Work` if tasks fail.
+    /// `TrainError::Usage` where every checkpoint is damaged, or the newest sound one does not fit the graph: a
+    /// variable has another shape or, on a cluster, is missing (in one process it retains its first value). `Work` if
+    /// tasks fail.
     pub fn restore(&mut self, runner: &StepRunner, graph: &NamedGraph) -> Result<Option<Restored>> {
         let Some(saver) = &mut self.saver else { return Ok(None) };
         let saver = saver.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +102,7 @@ impl Checkpointer {
         Ok(restored)
     }
 
-    /// Saves a checkpoint if one is due after `step`; calls `flush` before.
+    /// Saves a checkpoint if one is due after `step`; calls `flush` first.
     ///
     /// # Errors
     /// The checkpoint cannot be written.
@@ -121,7 +122,7 @@ impl Checkpointer {
     /// Saves a checkpoint after the last step of the run, unless that step has one.
     pub fn save_last(&self, runner: &StepRunner, graph: &NamedGraph, step: u64) -> anyhow::Result<()> {
         let Some(saver) = &self.saver else { return Ok(()) };
-        // A run that continued from its own last step did nothing that is not in that checkpoint.
+        // A run that found all its steps done has changed nothing since that checkpoint.
         if self.restored_step == Some(step) {
             return Ok(());
         }
@@ -135,7 +136,7 @@ impl Checkpointer {
     }
 }
 
-/// Saves a checkpoint of a cluster: its tasks write the state that they hold.
+/// Saves a checkpoint of a cluster: each task writes its part of the state.
 fn save_remote(saver: &mut Saver, runner: &StepRunner, graph: &NamedGraph, step: u64) -> anyhow::Result<()> {
     let Some(saving) = &graph.saving else { return Ok(()) };
     let write = |prefix: &Path| {
@@ -149,7 +150,7 @@ fn save_remote(saver: &mut Saver, runner: &StepRunner, graph: &NamedGraph, step:
     saver.save_by(step, write).map(drop).map_err(RemoteError::into_error).context("saving a checkpoint")
 }
 
-/// Restores a checkpoint on a cluster: its tasks read the state that they hold.
+/// Restores a checkpoint on a cluster: each task reads its part of the state.
 fn restore_remote(
     runner: &StepRunner,
     graph: &NamedGraph,
@@ -161,7 +162,7 @@ fn restore_remote(
     runner.run_step(&options, &feeds, &[], &[graph.name(saving.restore)]).map(drop).map_err(RemoteError::Step)
 }
 
-/// Why tasks could not save or restore.
+/// The error of tasks that could not save or restore.
 enum RemoteError {
     Checkpoint(CheckpointError),
     Step(anyhow::Error),

@@ -1,5 +1,4 @@
-//! The training client of a launcher: a process that, like every other process of the run, may be lost and started
-//! again.
+//! The training client of a launcher: the process that trains. When it is lost, the launcher starts it again.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -19,12 +18,12 @@ use crate::run::Run;
 use crate::task::TaskSpec;
 use crate::trainer::Trainer;
 
-/// The exit code of a client that lost a task, which it has reported.
-pub const LOST: u8 = 75;
+/// The exit code of a client that lost a task and has reported the loss.
+pub const EXIT_CODE_LOST: u8 = 75;
 
-/// A run of a launcher, from the client's side.
+/// The client's side of a run that a launcher began.
 pub struct ClientRun {
-    /// The attempt's number: how often the launcher began the run before.
+    /// The number of the attempt, from 0.
     pub attempt: u32,
     /// The run's folder, which the launcher made.
     pub logdir: std::path::PathBuf,
@@ -35,25 +34,25 @@ pub struct ClientRun {
 }
 
 impl ClientRun {
-    /// Starts to obey the launcher's `commands` and to report that the client is alive; calls `orphaned` when the
-    /// launcher is gone.
+    /// Starts to handle the launcher's `commands` and to report that the client is alive; calls `on_orphaned` when
+    /// the launcher is gone.
     ///
     /// # Errors
     /// No thread can be started.
     pub fn attach(
         &self,
         commands: impl BufRead + Send + 'static,
-        orphaned: impl FnOnce() + Send + 'static,
+        on_orphaned: impl FnOnce() + Send + 'static,
         observer: &Arc<dyn Observer>,
     ) -> anyhow::Result<()> {
-        launcher_link::report_alive(&self.progress, Arc::clone(observer))?;
+        launcher_link::start_heartbeat(&self.progress, Arc::clone(observer))?;
         let progress = Arc::clone(&self.progress);
-        let listen = move || launcher_link::obey(commands, &progress, orphaned);
+        let listen = move || launcher_link::handle_commands(commands, &progress, on_orphaned);
         let thread = std::thread::Builder::new().name("launcher".into()).spawn(listen);
         thread.map(drop).context("listening to the launcher")
     }
 
-    /// Trains, and reports the result or the loss of a task.
+    /// Trains, and reports either the result or the loss of a task.
     ///
     /// # Errors
     /// `TrainError::Client` where a task was lost; else as [`Trainer::new`] and [`Trainer::train`].
@@ -62,14 +61,14 @@ impl ClientRun {
             Ok(result) => Report::Result(Box::new(result)),
             Err(TrainError::Work(error)) => match backend::lost_task(&error) {
                 Some(reason) => {
-                    observer.event(&Event::Report(&Report::Lost { reason }));
-                    return Err(TrainError::Client(LOST));
+                    observer.on_event(&Event::Report(&Report::Lost { reason }));
+                    return Err(TrainError::Client(EXIT_CODE_LOST));
                 }
                 None => return Err(error.into()),
             },
             Err(error) => return Err(error),
         };
-        observer.event(&Event::Report(&report));
+        observer.on_event(&Event::Report(&report));
         Ok(())
     }
 
@@ -81,7 +80,7 @@ impl ClientRun {
         observer: &Arc<dyn Observer>,
     ) -> Result<TrainingResult> {
         let (run, progress) = (Run::join(logdir), Arc::clone(&self.progress));
-        let trainer = Trainer::in_run(run, task.load()?, options, &self.location, Arc::clone(observer), progress)?;
-        Ok(trainer.restarted(self.attempt > 0).run()?.0)
+        let trainer = Trainer::with_run(run, task.load()?, options, &self.location, Arc::clone(observer), progress)?;
+        Ok(trainer.with_restart(self.attempt > 0).run()?.0)
     }
 }

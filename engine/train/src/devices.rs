@@ -49,20 +49,20 @@ impl FromStr for DeviceSpec {
 /// Checks that the devices exist.
 ///
 /// # Errors
-/// `TrainError::Use` names the first that does not, the reason and the remedy.
+/// `TrainError::Usage` names the first device that is missing, the reason and the remedy.
 pub fn check(specs: &[DeviceSpec]) -> Result<()> {
     for device in specs {
-        let n = cuda::device::count();
+        let n_gpus = cuda::device::count();
         let why = match device.kind.as_str() {
             CPU => continue,
             GPU => match cuda::device::problem() {
                 Some(problem) => problem,
-                None if device.idx >= n => format!("there are {n}, numbered from 0"),
+                None if device.idx >= n_gpus => format!("there are {n_gpus}, numbered from 0"),
                 None => continue,
             },
             other => format!("there are no devices of type {other} (types: {})", engine::device::kinds().join(", ")),
         };
-        let remedy = if device.kind == GPU && n == 0 {
+        let remedy = if device.kind == GPU && n_gpus == 0 {
             "it needs NVIDIA's driver and CUDA's NVRTC (in the toolkit, or `pip install nvidia-cuda-nvrtc` and STEPSCOPE_CUDA_LIBRARIES=its lib folder); \
              'stepscope doctor' lists what is available; --device cpu:0 needs none"
         } else {
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_missing_device_is_reported_with_a_remedy() {
         let refused = |text: &str| match check(&[spec(text)]) {
-            Err(TrainError::Use(error)) => error.to_string(),
+            Err(TrainError::Usage(error)) => error.to_string(),
             other => panic!("{other:?}"),
         };
         assert!(refused("tpu:0").contains("no devices of type TPU (types: CPU, GPU)"), "{}", refused("tpu:0"));

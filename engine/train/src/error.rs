@@ -6,10 +6,10 @@ use std::fmt::Display;
 #[derive(Debug)]
 pub enum TrainError {
     /// Wrong use or bad input, which the user can correct.
-    Use(anyhow::Error),
+    Usage(anyhow::Error),
     /// The work failed.
     Work(anyhow::Error),
-    /// The training client ended with this exit code and has reported why itself.
+    /// The training client ended with this exit code, and has reported the reason.
     Client(u8),
 }
 
@@ -19,7 +19,7 @@ pub type Result<T> = std::result::Result<T, TrainError>;
 impl TrainError {
     /// Wrong use or bad input, in one line.
     pub fn wrong_use(message: impl Display) -> TrainError {
-        TrainError::Use(anyhow::anyhow!("{message}"))
+        TrainError::Usage(anyhow::anyhow!("{message}"))
     }
 }
 

@@ -13,15 +13,16 @@ use crate::result::TestResult;
 pub(crate) struct Evaluator {
     batches: Vec<Vec<Tensor>>,
     judge: Judge,
-    /// The variable that the judge needs.
+    /// The variable from whose value the judge computes the quality, if it needs one.
     variable: Option<Output>,
 }
 
 impl Evaluator {
     /// The evaluator of a task whose graph is `graph`.
     pub fn new(batches: Vec<Vec<Tensor>>, judge: Judge, graph: &NamedGraph) -> Evaluator {
-        let wanted = judge.wants();
-        let variable = graph.variables.iter().find(|(name, _)| Some(name.as_str()) == wanted).map(|(_, value)| *value);
+        let wanted_name = judge.wants();
+        let variable =
+            graph.variables.iter().find(|(name, _)| Some(name.as_str()) == wanted_name).map(|(_, value)| *value);
         Evaluator { batches, judge, variable }
     }
 
@@ -38,17 +39,18 @@ impl Evaluator {
         let mut fetches = vec![graph.name(evaluation.loss)];
         fetches.extend(evaluation.accuracy.map(|accuracy| graph.name(accuracy)));
         let targets: Vec<&str> = evaluation.updates.iter().map(|update| graph.name(*update)).collect();
-        let (mut loss, mut accuracy, mut rows) = (0.0, 0.0, 0.0);
+        let (mut loss, mut accuracy, mut total_rows) = (0.0, 0.0, 0.0);
         for batch in &self.batches {
             let names = evaluation.feeds.iter().map(|feed| graph.name(*feed));
             let feeds: Vec<(&str, Tensor)> = names.zip(batch.iter().cloned()).collect();
             let fetched = runner.run_step(&options, &feeds, &fetches, &targets).context("testing")?;
-            let n = batch.first().and_then(|x| x.dims().first()).copied().unwrap_or(1) as f64;
-            loss += n * f64::from(fetched[0].item::<f32>()?);
-            accuracy += fetched.get(1).map(Tensor::item::<f32>).transpose()?.map_or(0.0, |a| n * f64::from(a));
-            rows += n;
+            let n_rows = batch.first().and_then(|x| x.dims().first()).copied().unwrap_or(1) as f64;
+            loss += n_rows * f64::from(fetched[0].item::<f32>()?);
+            accuracy +=
+                fetched.get(1).map(Tensor::item::<f32>).transpose()?.map_or(0.0, |value| n_rows * f64::from(value));
+            total_rows += n_rows;
         }
-        let (loss, accuracy) = (loss / rows, evaluation.accuracy.map(|_| accuracy / rows));
+        let (loss, accuracy) = (loss / total_rows, evaluation.accuracy.map(|_| accuracy / total_rows));
         let variable = match self.variable {
             Some(variable) => runner.run_step(&options, &[], &[graph.name(variable)], &[]).context("testing")?.pop(),
             None => None,

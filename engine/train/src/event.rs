@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::report::Report;
 
-/// The number of waits that the text of a stalled step names.
-const N_NAMED: usize = 4;
+/// The most waits that the text of a stalled step lists.
+const MAX_WAITS: usize = 4;
 
 /// Something that happened while a run trains. Its `Display` is one line for the user.
 #[derive(Debug)]
@@ -26,14 +26,14 @@ pub enum Event<'a> {
         step: Option<i64>,
         /// The kind of step: `train`, `test`, `init`.
         label: &'a str,
-        /// Each wait of the step, in words.
+        /// A description of each wait of the step.
         waiting: &'a [String],
     },
     /// The input of a worker's tower could not be started.
     InputFailed {
         /// The worker's task.
         task: &'a str,
-        /// Why.
+        /// The reason.
         error: &'a str,
     },
     /// A process was lost, and the run starts again.
@@ -42,7 +42,7 @@ pub enum Event<'a> {
         reason: &'a str,
         /// The number of this restart, from 1.
         restart: u32,
-        /// How many there may be.
+        /// The most restarts that are allowed.
         max: u32,
     },
     /// A report of the training client to its launcher, to be written to standard output as one line.
@@ -52,11 +52,11 @@ pub enum Event<'a> {
 /// Receives the events of a run, from any of its threads.
 pub trait Observer: Send + Sync {
     /// Receives one event.
-    fn event(&self, event: &Event<'_>);
+    fn on_event(&self, event: &Event<'_>);
 }
 
 impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
-    fn event(&self, event: &Event<'_>) {
+    fn on_event(&self, event: &Event<'_>) {
         self(event);
     }
 }
@@ -70,14 +70,14 @@ impl fmt::Display for Event<'_> {
             }
             Event::Stalled { step, label, waiting } => {
                 let step = step.map_or(String::new(), |step| format!(" {step}"));
-                let mut named = waiting.iter().take(N_NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
-                if waiting.len() > N_NAMED {
-                    named += &format!("; and {} more", waiting.len() - N_NAMED);
+                let mut listed = waiting.iter().take(MAX_WAITS).map(String::as_str).collect::<Vec<_>>().join("; ");
+                if waiting.len() > MAX_WAITS {
+                    listed += &format!("; and {} more", waiting.len() - MAX_WAITS);
                 }
-                if named.is_empty() {
-                    named = "an unknown event".to_owned();
+                if listed.is_empty() {
+                    listed = "an unknown event".to_owned();
                 }
-                write!(f, "step{step} ({label}) makes no progress: it waits for {named}")
+                write!(f, "step{step} ({label}) makes no progress: it waits for {listed}")
             }
             Event::InputFailed { task, error } => write!(f, "{task}: filling the input queue: {error}"),
             Event::Restarting { reason, restart, max } => write!(f, "{reason}; restart {restart} of at most {max}"),

@@ -2,7 +2,7 @@
 //!
 //! Over a stream of the cluster the run requests each worker to record ([`super::recorder`] answers), and opens the
 //! streams over which the worker sends its trace: they use the cluster's TLS and job id and need no further port. A
-//! worker that was lost is asked again when it is back.
+//! worker that was lost is requested again once it is back.
 
 use std::io;
 use std::path::Path;
@@ -20,16 +20,16 @@ use parking_lot::Mutex;
 
 use crate::backend::read_cluster;
 use crate::error::{Result, TrainError};
-use crate::trace_protocol::{CONTROL, DATA, Messages, RecordCommand, RecordEvent, send};
+use crate::trace_protocol::{CONTROL_STREAM, DATA_STREAM, Messages, RecordCommand, RecordEvent, send};
 
 /// The time between two checks of the folder's control page.
-const PERIOD: Duration = Duration::from_millis(10);
+const POLL_PERIOD: Duration = Duration::from_millis(10);
 /// The time between two attempts to reach a worker.
-const RETRY: Duration = Duration::from_millis(250);
+const RETRY_DELAY: Duration = Duration::from_millis(250);
 /// How long a run waits for its workers to record before it begins.
-const TO_BEGIN: Duration = Duration::from_secs(2);
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a worker may take to send the rest of its trace.
-const TO_END: Duration = Duration::from_secs(15);
+const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Gathers the traces of a run's workers.
 pub(crate) struct Gatherer {
@@ -43,11 +43,17 @@ struct Shared {
     cluster: Cluster,
     security: Option<Security>,
     server: Server,
-    /// The number of commands that the control page has given, and the last one.
-    commands: Mutex<(u64, Option<RecordCommand>)>,
-    /// Workers that have answered whether they record.
+    commands: Mutex<Commands>,
+    /// The number of workers that have answered whether they record.
     n_answered: AtomicUsize,
     is_ending: AtomicBool,
+}
+
+/// The commands of the control page so far.
+#[derive(Clone, Copy)]
+struct Commands {
+    n_commands: u64,
+    last: Option<RecordCommand>,
 }
 
 /// How a visit to a worker ended.
@@ -72,7 +78,8 @@ impl Gatherer {
         let server = Server::start_within(trace, &ServerOptions { sync: false, ..ServerOptions::default() });
         let server = server.context("gathering the workers' traces")?;
         let control = Control::open(trace).context("watching the trace folder")?;
-        let commands = Mutex::new((0, (!control.is_on()).then_some(RecordCommand::Switch { on: false })));
+        let last = (!control.is_on()).then_some(RecordCommand::Switch { on: false });
+        let commands = Mutex::new(Commands { n_commands: 0, last });
         let (n_answered, is_ending) = (AtomicUsize::new(0), AtomicBool::new(false));
         let names: Vec<TaskName> = cluster.tasks.keys().cloned().collect();
         let shared = Arc::new(Shared { cluster, security, server, commands, n_answered, is_ending });
@@ -87,10 +94,10 @@ impl Gatherer {
             let thread = std::thread::Builder::new().name("gathering".into()).spawn(gather);
             gatherer.tasks.push((name.to_string(), thread.context("gathering the workers' traces")?));
         }
-        let begin = events::clock::mono_now();
-        let waited = || Duration::from_nanos((events::clock::mono_now() - begin).max(0).unsigned_abs());
-        while gatherer.shared.n_answered.load(Ordering::Relaxed) < gatherer.tasks.len() && waited() < TO_BEGIN {
-            std::thread::sleep(PERIOD);
+        let begin_ns = events::clock::mono_now();
+        let waited = || Duration::from_nanos((events::clock::mono_now() - begin_ns).max(0).unsigned_abs());
+        while gatherer.shared.n_answered.load(Ordering::Relaxed) < gatherer.tasks.len() && waited() < BEGIN_TIMEOUT {
+            std::thread::sleep(POLL_PERIOD);
         }
         Ok(gatherer)
     }
@@ -115,25 +122,25 @@ impl Shared {
         self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Passes on the commands of the control page to the workers. A command to record N steps is theirs too: this
-    /// process runs no steps, and each worker counts its own.
+    /// Passes the commands of the control page on to the workers, including the command to record N steps: this process
+    /// runs no steps, and each worker counts its own.
     fn watch_control(&self, control: &Control) {
         let mut was_on = control.is_on();
         while !self.is_ending() {
-            let (is_on, steps) = (control.is_on(), control.n_steps_left());
-            let command = match steps {
+            let (is_on, n_steps) = (control.is_on(), control.n_steps_left());
+            let command = match n_steps {
                 0 => (is_on != was_on).then_some(RecordCommand::Switch { on: is_on }),
                 n => {
                     control.record_steps(0);
                     Some(RecordCommand::Steps { n })
                 }
             };
-            was_on = if steps > 0 { false } else { is_on };
+            was_on = if n_steps > 0 { false } else { is_on };
             if command.is_some() {
                 let mut commands = self.commands.lock();
-                *commands = (commands.0 + 1, command);
+                *commands = Commands { n_commands: commands.n_commands + 1, last: command };
             }
-            std::thread::sleep(PERIOD);
+            std::thread::sleep(POLL_PERIOD);
         }
     }
 
@@ -141,79 +148,79 @@ impl Shared {
     fn gather(&self, task: &TaskName) -> Option<String> {
         let mut has_answered = false;
         loop {
-            let lost = match self.visit(task, &mut has_answered) {
+            let reason = match self.visit(task, &mut has_answered) {
                 Visit::Complete => return None,
                 Visit::Incomplete(why) => return Some(why),
                 Visit::Unreachable(why) => why,
             };
             if self.is_ending() {
-                return Some(format!("what it had not sent is missing: {lost}"));
+                return Some(format!("what it had not sent is missing: {reason}"));
             }
-            std::thread::sleep(RETRY);
+            std::thread::sleep(RETRY_DELAY);
         }
     }
 
     fn visit(&self, task: &TaskName, has_answered: &mut bool) -> Visit {
-        let lost = |error: &dyn std::fmt::Display| Visit::Unreachable(error.to_string());
-        let stream = match open_stream(&self.cluster, task, CONTROL, self.security.as_ref()) {
+        let unreachable = |error: &dyn std::fmt::Display| Visit::Unreachable(error.to_string());
+        let stream = match open_stream(&self.cluster, task, CONTROL_STREAM, self.security.as_ref()) {
             Ok(stream) => stream,
-            Err(error) => return lost(&error),
+            Err(error) => return unreachable(&error),
         };
-        let messages = Messages::new(stream, PERIOD);
-        let begun = messages.and_then(|messages| send(messages.stream(), &RecordCommand::Begin).map(|()| messages));
-        match begun {
+        let messages = Messages::new(stream, POLL_PERIOD);
+        let messages = messages.and_then(|messages| send(messages.stream(), &RecordCommand::Begin).map(|()| messages));
+        match messages {
             Ok(mut messages) => {
-                self.attend(task, &mut messages, has_answered).unwrap_or_else(|error| match error.kind() {
+                self.serve_worker(task, &mut messages, has_answered).unwrap_or_else(|error| match error.kind() {
                     io::ErrorKind::UnexpectedEof => Visit::Unreachable("its process ended the connection".into()),
-                    _ => lost(&error),
+                    _ => unreachable(&error),
                 })
             }
-            Err(error) => lost(&error),
+            Err(error) => unreachable(&error),
         }
     }
 
     /// Passes commands on to a worker, and answers its requests, until it has sent its trace.
-    fn attend(&self, task: &TaskName, messages: &mut Messages, has_answered: &mut bool) -> io::Result<Visit> {
-        let count_once = |has_answered: &mut bool| {
+    fn serve_worker(&self, task: &TaskName, messages: &mut Messages, has_answered: &mut bool) -> io::Result<Visit> {
+        let count_answer = |has_answered: &mut bool| {
             self.n_answered.fetch_add(usize::from(!std::mem::replace(has_answered, true)), Ordering::Relaxed);
         };
-        let (mut n_sent, mut ends_at) = (None, None);
+        let (mut n_sent, mut deadline_ns) = (None, None);
         loop {
             match messages.next()? {
                 None => {}
                 Some(RecordEvent::Recording) => {
-                    count_once(has_answered);
-                    let (n, last) = *self.commands.lock();
-                    n_sent = Some(n);
+                    count_answer(has_answered);
+                    let Commands { n_commands, last } = *self.commands.lock();
+                    n_sent = Some(n_commands);
                     // A new recording is switched on, unless an earlier command switched it off or counted steps.
                     if last.is_some_and(|command| command != RecordCommand::Switch { on: true }) {
                         send(messages.stream(), &RecordCommand::Switch { on: false })?;
                     }
                 }
                 Some(RecordEvent::Connect) => {
-                    // Where the stream cannot be opened the worker asks again.
-                    if let Ok(stream) = open_stream(&self.cluster, task, DATA, self.security.as_ref()) {
+                    // Where the stream cannot be opened, the worker requests another one.
+                    if let Ok(stream) = open_stream(&self.cluster, task, DATA_STREAM, self.security.as_ref()) {
                         self.server.take(stream)?;
                     }
                 }
                 Some(RecordEvent::Refused { reason, may_retry: true }) => return Ok(Visit::Unreachable(reason)),
                 Some(RecordEvent::Refused { reason, may_retry: false }) => {
-                    count_once(has_answered);
+                    count_answer(has_answered);
                     return Ok(Visit::Incomplete(reason));
                 }
                 Some(RecordEvent::Ended { problem }) => return Ok(problem.map_or(Visit::Complete, Visit::Incomplete)),
             }
-            let (n, last) = *self.commands.lock();
-            if let Some(command) = last.filter(|_| n_sent.is_some_and(|n_sent| n_sent < n)) {
-                n_sent = Some(n);
+            let Commands { n_commands, last } = *self.commands.lock();
+            if let Some(command) = last.filter(|_| n_sent.is_some_and(|n_sent| n_sent < n_commands)) {
+                n_sent = Some(n_commands);
                 send(messages.stream(), &command)?;
             }
-            if self.is_ending() && ends_at.is_none() {
+            if self.is_ending() && deadline_ns.is_none() {
                 send(messages.stream(), &RecordCommand::End)?;
-                ends_at = Some(events::clock::mono_now() + TO_END.as_nanos() as i64);
+                deadline_ns = Some(events::clock::mono_now() + END_TIMEOUT.as_nanos() as i64);
             }
-            if ends_at.is_some_and(|at| events::clock::mono_now() > at) {
-                return Ok(Visit::Incomplete(format!("it did not send the rest within {} s", TO_END.as_secs())));
+            if deadline_ns.is_some_and(|deadline_ns| events::clock::mono_now() > deadline_ns) {
+                return Ok(Visit::Incomplete(format!("it did not send the rest within {} s", END_TIMEOUT.as_secs())));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The input of a training run: its batches, and the batch from which a continued run goes on.
+//! The input of a training run: its batches, and the batch with which a continued run begins.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,8 +25,8 @@ impl Input {
         (0..n).flat_map(|_| next_batch()).collect()
     }
 
-    /// Skips the batches that the steps up to `step` took; on a cluster the tasks skip their own, and `None` makes them
-    /// begin anew.
+    /// Skips the batches that the steps up to `step` took. On a cluster the tasks skip their own batches; there `None`
+    /// makes them begin with the first batch.
     pub fn continue_after(&mut self, step: Option<u64>, runner: &StepRunner, graph: &NamedGraph) -> anyhow::Result<()> {
         match (&runner.backend, step) {
             (Backend::Local(session), Some(step)) => self.skip_batches(step, session, graph),
@@ -64,12 +64,13 @@ fn send_positions(step: u64, runner: &StepRunner, graph: &NamedGraph) -> anyhow:
         return Ok(());
     }
     let n_train_ops = graph.train_ops.len() as u64;
-    let position = |tower: usize| Tensor::scalar(n_batches_taken(step, n_train_ops, tower as u64) as i64);
+    let position_tensor = |tower: usize| Tensor::scalar(n_batches_taken(step, n_train_ops, tower as u64) as i64);
     let positions = graph.positions.iter().enumerate();
-    let feeds: Vec<(&str, Tensor)> = positions.map(|(tower, p)| (graph.name(p.feed), position(tower))).collect();
-    let send: Vec<&str> = graph.positions.iter().map(|position| graph.name(position.send)).collect();
+    let feeds: Vec<(&str, Tensor)> =
+        positions.map(|(tower, position)| (graph.name(position.feed), position_tensor(tower))).collect();
+    let targets: Vec<&str> = graph.positions.iter().map(|position| graph.name(position.send)).collect();
     let options = RunOptions { label: "input", ..RunOptions::default() };
-    runner.run_step(&options, &feeds, &[], &send).context("sending the tasks where their input begins")?;
+    runner.run_step(&options, &feeds, &[], &targets).context("sending the tasks where their input begins")?;
     Ok(())
 }
 

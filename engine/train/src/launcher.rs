@@ -2,9 +2,9 @@
 //! process is lost, it ends the others of the attempt and begins the next attempt, which continues from the newest
 //! complete checkpoint.
 //!
-//! An attempt has new processes, new sockets and a new job id, so that nothing of an earlier one can reach it. On a
-//! cluster that already runs, the launcher starts only the client again, which waits for the workers and takes them
-//! over.
+//! An attempt has new processes, new sockets and a new job id, so that no process of an earlier attempt can reach it.
+//! On a cluster that already runs, the launcher starts only the client again, which waits for the workers and takes
+//! them over.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,22 +27,22 @@ use crate::options::TrainOptions;
 use crate::report::Report;
 use crate::result::TrainingResult;
 use crate::run::Run;
-use crate::worker_processes::{StartError, WorkerProcesses, as_child, scratch_folder};
+use crate::worker_processes::{StartError, WorkerProcesses, configure_child, scratch_folder};
 
 /// How often processes are checked.
-const PERIOD: Duration = Duration::from_millis(10);
-/// How long a client may send no report before it counts as lost: as long as any other process of a cluster.
-const SILENCE: Duration = Duration::from_millis(2000);
+const POLL_PERIOD: Duration = Duration::from_millis(10);
+/// How long a client may send no report before it counts as lost: as long as every other process of a cluster.
+const SILENCE_TIMEOUT: Duration = Duration::from_millis(2000);
 /// How long a client may take until its first report.
-const TO_START: Duration = Duration::from_secs(10);
-/// How long a client may take to end its run when asked to: it ends its step, saves and tests.
-const TO_STOP: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take to end its run on request: it ends its step, saves and tests.
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a client may take to end after its last report.
-const TO_END: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The command lines of a run's processes.
 pub trait Commands {
-    /// The command of the training client, which begins the run for the `attempt`-th time.
+    /// The command of the training client in attempt number `attempt`, from 0.
     ///
     /// # Errors
     /// This program cannot be found.
@@ -66,12 +66,12 @@ pub struct LaunchOptions {
     pub max_restarts: u32,
 }
 
-/// How often somebody asked a run to end.
+/// The number of requests to end a run.
 #[derive(Clone, Default)]
 pub struct StopSignal(Arc<AtomicU32>);
 
 impl StopSignal {
-    /// Asks for the end; asked twice, the run ends without saving.
+    /// Requests the end of the run; after a second request the run ends without saving.
     pub fn send(&self) {
         self.0.fetch_add(1, Relaxed);
     }
@@ -84,11 +84,11 @@ impl StopSignal {
 /// How an attempt ended.
 #[derive(Debug)]
 enum AttemptEnd {
-    /// All steps are done, or it was stopped.
+    /// All steps are done, or the run was stopped.
     Result(Box<TrainingResult>),
     /// A process was lost.
     Lost(String),
-    /// The client has reported what is wrong, which would be wrong again.
+    /// The client failed for a reason that a restart does not remove, and has reported it; the exit code.
     Failed(u8),
 }
 
@@ -107,7 +107,7 @@ impl Launcher {
     /// Makes the run's folder and begins its trace.
     ///
     /// # Errors
-    /// `TrainError::Use` when the folder is in use, `TrainError::Work` for everything else.
+    /// `TrainError::Usage` when the folder is in use, `TrainError::Work` for everything else.
     pub fn new(
         name: &str,
         train_options: &TrainOptions,
@@ -121,7 +121,7 @@ impl Launcher {
         Ok(Launcher { options, has_checkpoint_dir, scratch, run, stop: StopSignal::default(), observer })
     }
 
-    /// The signal with which the run is asked to end.
+    /// The signal that requests the end of the run.
     pub fn stop_signal(&self) -> StopSignal {
         self.stop.clone()
     }
@@ -142,9 +142,9 @@ impl Launcher {
             let checked = check_restart(restarts, max, self.stop.count() > 0, self.has_checkpoint_dir);
             checked.map_err(|hint| anyhow!("{reason}; {hint}"))?;
             restarts += 1;
-            self.observer.event(&Event::Restarting { reason: &reason, restart: restarts, max });
+            self.observer.on_event(&Event::Restarting { reason: &reason, restart: restarts, max });
         };
-        Ok(FinishedRun::end(result, self.run, restarts.into()))
+        Ok(FinishedRun::new(result, self.run, restarts.into()))
     }
 
     /// Runs one attempt with processes of its own, none of which outlives it.
@@ -177,28 +177,28 @@ impl Launcher {
     /// Waits until the attempt is over: the client ended, or a process was lost.
     fn watch(&self, client: &mut Client, mut workers: Option<&mut WorkerProcesses>) -> Result<AttemptEnd> {
         let mut state = ClientState::new(events::clock::mono_now());
-        let mut stop_sent_at = None;
+        let mut stop_sent_ns = None;
         loop {
             client.receive(&mut state);
             if let Some(status) = client.process.try_wait().context("watching the training client")? {
                 client.receive_rest(&mut state);
                 return Ok(state.conclude(status));
             }
-            if let Some(reason) = workers.as_mut().and_then(|workers| workers.lost())
+            if let Some(reason) = workers.as_mut().and_then(|workers| workers.find_lost())
                 && state.result.is_none()
             {
                 return Ok(AttemptEnd::Lost(reason));
             }
-            let now = events::clock::mono_now();
-            if state.is_silent(now) {
+            let now_ns = events::clock::mono_now();
+            if state.is_silent(now_ns) {
                 return Ok(AttemptEnd::Lost("the training client was lost: it is silent".into()));
             }
             let signals = self.stop.count();
-            if signals > 0 && stop_sent_at.is_none() {
-                stop_sent_at = Some(now);
+            if signals > 0 && stop_sent_ns.is_none() {
+                stop_sent_ns = Some(now_ns);
                 client.stop();
             }
-            if signals > 1 || stop_sent_at.is_some_and(|sent_at| between(sent_at, now) > TO_STOP) {
+            if signals > 1 || stop_sent_ns.is_some_and(|sent_ns| elapsed(sent_ns, now_ns) > STOP_TIMEOUT) {
                 return Err(
                     anyhow!("the run was ended before it had saved; it can be continued from its checkpoints").into()
                 );
@@ -230,48 +230,51 @@ fn check_restart(
     Ok(())
 }
 
-fn between(from_ns: i64, to_ns: i64) -> Duration {
+fn elapsed(from_ns: i64, to_ns: i64) -> Duration {
     Duration::from_nanos((to_ns - from_ns).max(0).unsigned_abs())
 }
 
 /// The reports of a client so far.
 struct ClientState {
     started_ns: i64,
-    /// When the last report came.
+    /// The time of the last report.
     last_report_ns: Option<i64>,
     step: u64,
-    lost: Option<String>,
+    /// The reason of the loss that the client reported.
+    lost_reason: Option<String>,
     result: Option<Box<TrainingResult>>,
 }
 
 impl ClientState {
     fn new(started_ns: i64) -> ClientState {
-        ClientState { started_ns, last_report_ns: None, step: 0, lost: None, result: None }
+        ClientState { started_ns, last_report_ns: None, step: 0, lost_reason: None, result: None }
     }
 
-    fn take(&mut self, report: Report, now: i64) {
-        self.last_report_ns = Some(now);
+    fn apply(&mut self, report: Report, now_ns: i64) {
+        self.last_report_ns = Some(now_ns);
         match report {
             Report::Alive { step } => self.step = step,
-            Report::Lost { reason } => self.lost = Some(reason),
+            Report::Lost { reason } => self.lost_reason = Some(reason),
             Report::Result(result) => self.result = Some(result),
         }
     }
 
     /// Whether the client has sent no report for so long that it counts as lost.
-    fn is_silent(&self, now: i64) -> bool {
+    fn is_silent(&self, now_ns: i64) -> bool {
         match self.last_report_ns {
-            Some(last_ns) => between(last_ns, now) > SILENCE,
-            None => between(self.started_ns, now) > TO_START,
+            Some(last_ns) => elapsed(last_ns, now_ns) > SILENCE_TIMEOUT,
+            None => elapsed(self.started_ns, now_ns) > START_TIMEOUT,
         }
     }
 
-    /// How the attempt ended whose client ended with `status`.
+    /// Returns how the attempt ended, from the exit status of its client.
     fn conclude(self, status: ExitStatus) -> AttemptEnd {
-        match (self.result, self.lost, status.code()) {
+        match (self.result, self.lost_reason, status.code()) {
             (Some(result), ..) if status.success() => AttemptEnd::Result(result),
             (_, Some(reason), _) => AttemptEnd::Lost(reason),
-            (.., Some(code)) if code != i32::from(client::LOST) => AttemptEnd::Failed(u8::try_from(code).unwrap_or(1)),
+            (.., Some(code)) if code != i32::from(client::EXIT_CODE_LOST) => {
+                AttemptEnd::Failed(u8::try_from(code).unwrap_or(1))
+            }
             _ => {
                 let step = self.step;
                 AttemptEnd::Lost(format!("the training client was lost after step {step}: it ended with {status}"))
@@ -289,27 +292,27 @@ struct Client {
 
 impl Client {
     fn start(mut command: Command, trace: Option<&Path>) -> anyhow::Result<Client> {
-        as_child(&mut command, trace)?;
+        configure_child(&mut command, trace)?;
         let mut process = command.spawn().context("starting the training client")?;
         let stdin = process.stdin.take();
         let stdout = process.stdout.take().context("its output is a pipe")?;
-        Ok(Client { process, stdin, reports: launcher_link::listen(stdout)? })
+        Ok(Client { process, stdin, reports: launcher_link::read_reports(stdout)? })
     }
 
-    /// Receives one report, or waits [`PERIOD`].
+    /// Receives one report, or waits [`POLL_PERIOD`].
     fn receive(&mut self, state: &mut ClientState) {
-        match self.reports.recv_timeout(PERIOD) {
-            Ok(report) => state.take(report, events::clock::mono_now()),
+        match self.reports.recv_timeout(POLL_PERIOD) {
+            Ok(report) => state.apply(report, events::clock::mono_now()),
             Err(RecvTimeoutError::Timeout) => {}
             // The client is ending, and `watch` polls its status.
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(PERIOD),
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(POLL_PERIOD),
         }
     }
 
     /// Receives the reports that the client sent before it ended.
     fn receive_rest(&mut self, state: &mut ClientState) {
-        while let Ok(report) = self.reports.recv_timeout(TO_END) {
-            state.take(report, events::clock::mono_now());
+        while let Ok(report) = self.reports.recv_timeout(END_TIMEOUT) {
+            state.apply(report, events::clock::mono_now());
         }
     }
 
@@ -363,7 +366,7 @@ mod tests {
     fn a_client_may_be_silent_longer_before_its_first_report() {
         let mut state = ClientState::new(0);
         assert!(!state.is_silent(9 * SECOND) && state.is_silent(11 * SECOND));
-        state.take(Report::Alive { step: 3 }, 11 * SECOND);
+        state.apply(Report::Alive { step: 3 }, 11 * SECOND);
         assert!(!state.is_silent(12 * SECOND) && state.is_silent(14 * SECOND));
         assert!(!state.is_silent(0), "clocks of processors may differ a little");
     }
@@ -372,7 +375,7 @@ mod tests {
     fn a_client_with_a_result_has_finished_if_it_ended_well() {
         let with_result = || {
             let mut state = ClientState::new(0);
-            state.take(Report::Result(Box::new(result())), 1);
+            state.apply(Report::Result(Box::new(result())), 1);
             state
         };
         assert!(matches!(with_result().conclude(exited(0)), AttemptEnd::Result(result) if result.steps == 7));
@@ -382,8 +385,8 @@ mod tests {
     #[test]
     fn a_client_that_lost_a_task_is_lost_and_one_that_failed_is_not() {
         let mut state = ClientState::new(0);
-        state.take(Report::Lost { reason: "task 1 is gone".into() }, 1);
-        let ended = state.conclude(exited(client::LOST.into()));
+        state.apply(Report::Lost { reason: "task 1 is gone".into() }, 1);
+        let ended = state.conclude(exited(client::EXIT_CODE_LOST.into()));
         assert!(matches!(ended, AttemptEnd::Lost(reason) if reason == "task 1 is gone"));
         assert!(matches!(ClientState::new(0).conclude(exited(2)), AttemptEnd::Failed(2)));
     }
@@ -391,7 +394,7 @@ mod tests {
     #[test]
     fn a_client_that_was_killed_is_lost_after_its_last_step() {
         let mut state = ClientState::new(0);
-        state.take(Report::Alive { step: 41 }, 1);
+        state.apply(Report::Alive { step: 41 }, 1);
         let AttemptEnd::Lost(reason) = state.conclude(killed()) else { panic!("it is lost") };
         assert!(reason.starts_with("the training client was lost after step 41: it ended with signal: 9"), "{reason}");
     }

@@ -13,42 +13,43 @@ use crate::progress::Progress;
 use crate::report::Report;
 
 /// The time between two reports that a client is alive.
-const REPORT_PERIOD: Duration = Duration::from_millis(250);
+const HEARTBEAT_PERIOD: Duration = Duration::from_millis(250);
 /// The command that ends the client's run.
 const STOP: &str = "stop";
 
-/// Reports that the client is alive until `progress` is dropped.
-pub(crate) fn report_alive(progress: &Arc<Progress>, observer: Arc<dyn Observer>) -> anyhow::Result<()> {
+/// Starts a thread that reports the client as alive, until `progress` is dropped.
+pub(crate) fn start_heartbeat(progress: &Arc<Progress>, observer: Arc<dyn Observer>) -> anyhow::Result<()> {
     let progress: Weak<Progress> = Arc::downgrade(progress);
     let report = move || {
         while let Some(progress) = progress.upgrade() {
-            observer.event(&Event::Report(&Report::Alive { step: progress.done() }));
+            observer.on_event(&Event::Report(&Report::Alive { step: progress.n_done() }));
             drop(progress);
-            std::thread::sleep(REPORT_PERIOD);
+            std::thread::sleep(HEARTBEAT_PERIOD);
         }
     };
     let thread = std::thread::Builder::new().name("alive".into()).spawn(report);
     thread.map(drop).context("starting the thread that reports to the launcher")
 }
 
-/// Obeys the launcher's commands; calls `orphaned` when the launcher is gone.
-pub(crate) fn obey(commands: impl BufRead, progress: &Progress, orphaned: impl FnOnce()) {
+/// Handles the launcher's commands until their end; calls `on_orphaned` when the launcher is gone.
+pub(crate) fn handle_commands(commands: impl BufRead, progress: &Progress, on_orphaned: impl FnOnce()) {
     for line in commands.lines().map_while(Result::ok) {
         if line == STOP {
             progress.stop();
         }
     }
-    orphaned();
+    on_orphaned();
 }
 
 /// Sends a client the command to end its run.
 pub(crate) fn send_stop(client: &mut impl Write) {
-    // Writing fails where the client is gone, which then needs no command.
+    // Writing fails where the client is gone, and then no command is needed.
     let _ = writeln!(client, "{STOP}").and_then(|()| client.flush());
 }
 
-/// The reports of a client; the channel closes when the client ends. Lines that are no reports are left out.
-pub(crate) fn listen(client: impl Read + Send + 'static) -> anyhow::Result<Receiver<Report>> {
+/// Starts a thread that reads the reports of a client; the channel closes when the client ends. Lines that are no
+/// reports are skipped.
+pub(crate) fn read_reports(client: impl Read + Send + 'static) -> anyhow::Result<Receiver<Report>> {
     let (sender, reports) = mpsc::channel();
     let read = move || {
         let lines = BufReader::new(client).lines().map_while(Result::ok);
@@ -76,7 +77,7 @@ mod tests {
             Report::Result(Box::new(result())).to_string(),
         ];
         assert!(lines.iter().all(|line| !line.contains('\n')), "{lines:?}");
-        let reports = listen(std::io::Cursor::new(lines.join("\n"))).unwrap();
+        let reports = read_reports(std::io::Cursor::new(lines.join("\n"))).unwrap();
         let reports: Vec<Report> = reports.iter().collect();
         let [Report::Alive { step: 7 }, Report::Lost { reason }, Report::Result(back)] = &reports[..] else {
             panic!("{reports:?}")
@@ -90,10 +91,10 @@ mod tests {
         let mut commands = b"go\n".to_vec();
         let progress = Progress::new(1);
         let mut is_orphaned = false;
-        obey(&commands[..], &progress, || is_orphaned = true);
+        handle_commands(&commands[..], &progress, || is_orphaned = true);
         assert!(!progress.is_stopping() && is_orphaned);
         send_stop(&mut commands);
-        obey(&commands[..], &progress, || {});
+        handle_commands(&commands[..], &progress, || {});
         assert!(progress.is_stopping());
     }
 }

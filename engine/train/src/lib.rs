@@ -54,7 +54,7 @@ pub use error::{Result, TrainError};
 pub use event::{Event, Observer};
 pub use finished_run::FinishedRun;
 pub use launcher::{Commands, LaunchOptions, Launcher, StopSignal};
-pub use options::{TraceTarget, TrainOptions, refuse_used_folder};
+pub use options::{TraceTarget, TrainOptions, refuse_used_dump_folder};
 pub use progress::{Progress, Snapshot};
 pub use report::Report;
 pub use result::{TestResult, TrainingResult};

@@ -11,9 +11,9 @@ use crate::error::{Result, TrainError};
 use crate::worker_processes::scratch_folder;
 
 /// The time between two checks whether the client has ended.
-const PERIOD: Duration = Duration::from_millis(20);
+const POLL_PERIOD: Duration = Duration::from_millis(20);
 /// How long workers may take to notice that the client has ended.
-const TO_END: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the value of `--cluster` is `mpi`.
 pub fn is_requested(cluster: &Path) -> bool {
@@ -24,7 +24,7 @@ pub fn is_requested(cluster: &Path) -> bool {
 ///
 /// # Errors
 /// The error of `train`, or one of MPI.
-pub fn in_cluster<E: From<TrainError>>(
+pub fn run_in_cluster<E: From<TrainError>>(
     train: impl FnOnce(&Path) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let member = join(false)?;
@@ -34,7 +34,7 @@ pub fn in_cluster<E: From<TrainError>>(
     let written = std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()));
     written.map_err(TrainError::Work)?;
     train(&file)?;
-    Ok(member.end(TO_END).context("ending the workers").map_err(TrainError::Work)?)
+    Ok(member.end(END_TIMEOUT).context("ending the workers").map_err(TrainError::Work)?)
 }
 
 fn join(is_worker: bool) -> Result<Member> {
@@ -50,7 +50,7 @@ impl Membership {
         join(true).map(Membership)
     }
 
-    /// The job id of the cluster, the task's name, the address where it shall listen, and its credentials.
+    /// The job id of the cluster, and the task's name, listening address and credentials.
     pub fn task(&self) -> Result<(String, TaskName, Address, Option<Security>)> {
         let task = self.0.task().cloned().context("a worker is a task")?;
         Ok((self.0.id(), task, self.0.address(), self.0.security().map_err(TrainError::wrong_use)?))
@@ -62,12 +62,12 @@ impl Membership {
     }
 
     /// Calls `end` when the client has ended.
-    pub fn at_end(&self, end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
-        let mut leaving = self.0.leave().context("waiting for the client's end")?;
+    pub fn on_client_end(&self, end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+        let mut leave_request = self.0.leave().context("waiting for the client's end")?;
         let wait = move || {
-            // An error of MPI means that the job is over, too.
-            while !leaving.is_over().unwrap_or(true) {
-                std::thread::sleep(PERIOD);
+            // An MPI error also means that the job is over.
+            while !leave_request.is_over().unwrap_or(true) {
+                std::thread::sleep(POLL_PERIOD);
             }
             end();
         };

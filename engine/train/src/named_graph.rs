@@ -10,13 +10,13 @@ use engine::{Graph, Output};
 pub(crate) struct NodeNames(Vec<Arc<str>>);
 
 impl NodeNames {
-    /// The names of the nodes that the graph has now.
-    pub fn of(graph: &Graph) -> NodeNames {
+    /// The names of the nodes that are in the graph now.
+    pub fn from_graph(graph: &Graph) -> NodeNames {
         NodeNames(graph.nodes().iter().map(|node| Arc::clone(&node.name)).collect())
     }
 
     /// The name of a node, or of its first output.
-    pub fn of_first(&self, output: impl Into<Output>) -> &str {
+    pub fn name(&self, output: impl Into<Output>) -> &str {
         let output = output.into();
         debug_assert_eq!(output.port, 0, "sessions take a node's name for its first output");
         self.0.get(output.node.index()).map_or("", |name| name)
@@ -30,14 +30,14 @@ pub(crate) struct NamedGraph {
 }
 
 impl NamedGraph {
-    /// Names the nodes of a graph that is built.
+    /// The graph `built` of the nodes in `graph`, with their names.
     pub fn new(graph: &Graph, built: TrainingGraph) -> NamedGraph {
-        NamedGraph { names: NodeNames::of(graph), graph: built }
+        NamedGraph { names: NodeNames::from_graph(graph), graph: built }
     }
 
     /// The name of a node, or of its first output. Training feeds and fetches no other outputs.
     pub fn name(&self, output: impl Into<Output>) -> &str {
-        self.names.of_first(output)
+        self.names.name(output)
     }
 
     /// The names of all nodes.

@@ -12,28 +12,28 @@ pub fn is_requested(cluster: &Path) -> bool {
     cluster.as_os_str() == "mpi"
 }
 
-fn missing() -> TrainError {
+fn no_mpi_error() -> TrainError {
     TrainError::wrong_use(
         "this program was built without MPI: cargo build --release --features mpi (needs mpicc and libclang)",
     )
 }
 
-/// The function of a program with MPI; here an error.
+/// Fails, because this program was built without MPI.
 ///
 /// # Errors
 /// Always.
-pub fn in_cluster<E: From<TrainError>>(
+pub fn run_in_cluster<E: From<TrainError>>(
     _: impl FnOnce(&Path) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    Err(missing().into())
+    Err(no_mpi_error().into())
 }
 
-/// A worker's membership in an MPI job, which does not exist here.
+/// A worker's membership in an MPI job, of which a program without MPI has no values.
 pub(crate) enum Membership {}
 
 impl Membership {
     pub fn join() -> Result<Membership> {
-        Err(missing())
+        Err(no_mpi_error())
     }
 
     pub fn task(&self) -> Result<(String, TaskName, Address, Option<Security>)> {
@@ -44,7 +44,7 @@ impl Membership {
         match *self {}
     }
 
-    pub fn at_end(&self, _: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+    pub fn on_client_end(&self, _: impl Fn() + Send + 'static) -> anyhow::Result<()> {
         match *self {}
     }
 }

@@ -11,7 +11,7 @@ use engine::{Numerics, SessionOptions};
 use crate::devices::{self, DeviceSpec};
 use crate::error::{Result, TrainError};
 
-/// Batches that an input queue holds.
+/// The most batches that an input queue holds.
 pub(crate) const QUEUE_CAPACITY: usize = 8;
 /// Steps between histograms, and between tests, where `TrainOptions::summary_every` is not set.
 const DEFAULT_HISTOGRAMS_EVERY: u64 = 100;
@@ -31,7 +31,7 @@ pub enum TraceTarget {
 /// Options of a training run.
 #[derive(Clone, Debug, Default)]
 pub struct TrainOptions {
-    /// Training steps, instead of the task's.
+    /// The number of training steps, instead of the task's.
     pub steps: Option<u64>,
     /// Learning rate, instead of the task's.
     pub learning_rate: Option<f32>,
@@ -43,7 +43,7 @@ pub struct TrainOptions {
     pub n_devices: Option<usize>,
     /// Devices by name, instead of `n_devices`.
     pub devices: Vec<DeviceSpec>,
-    /// How copies of the model work together, instead of the task's way.
+    /// How the copies of the model exchange gradients, instead of the task's default.
     pub parallelism: Option<Parallelism>,
     /// A folder of checkpoints, or `s3://BUCKET/PREFIX`.
     pub checkpoint_dir: Option<PathBuf>,
@@ -68,7 +68,7 @@ impl TrainOptions {
     }
 
     /// The engine's options for a task.
-    pub(crate) fn for_task(&self, task: &Task) -> TrainingOptions {
+    pub(crate) fn training_options(&self, task: &Task) -> TrainingOptions {
         let mut options = task.training.clone();
         options.learning_rate = self.learning_rate.unwrap_or(options.learning_rate);
         options.towers = self.n_devices.unwrap_or(options.towers);
@@ -86,7 +86,7 @@ impl TrainOptions {
     ///
     /// # Errors
     /// A device is missing, or the folder for graphs is in use.
-    pub(crate) fn for_session(&self, n_towers: usize) -> Result<SessionOptions> {
+    pub(crate) fn session_options(&self, n_towers: usize) -> Result<SessionOptions> {
         let devices = match self.devices.is_empty() {
             true => SessionOptions::devices(n_towers.max(1)),
             false => devices::session_options(&self.devices)?,
@@ -95,33 +95,33 @@ impl TrainOptions {
         Ok(SessionOptions { threads: self.threads, dump_graphs, numerics: self.numerics, ..devices })
     }
 
-    /// Checks what can be checked before anything is written.
+    /// Checks the options that can be checked before anything is written.
     ///
     /// # Errors
-    /// `TrainError::Use`: a device is missing, or the folder for graphs is in use.
+    /// `TrainError::Usage`: a device is missing, or the folder for graphs is in use.
     pub(crate) fn check(&self) -> Result<()> {
-        self.dump_graphs.as_deref().map(refuse_used_folder).transpose()?;
+        self.dump_graphs.as_deref().map(refuse_used_dump_folder).transpose()?;
         devices::check(&self.devices)
     }
 }
 
-/// Refuses as many backup workers as there are towers: a step needs the gradients of at least one.
+/// Refuses as many backup workers as there are towers: a step needs the gradients of at least one tower.
 pub(crate) fn check_backups(options: &TrainingOptions) -> Result<()> {
-    let n = if options.devices.is_empty() { options.towers.max(1) } else { options.devices.len() };
+    let n_towers = if options.devices.is_empty() { options.towers.max(1) } else { options.devices.len() };
     match options.parallelism {
-        Parallelism::Backup { spare } if spare >= n => Err(TrainError::wrong_use(format_args!(
-            "--backup-workers {spare}: there are {n} in all, and a step needs the gradients of at least one; \
+        Parallelism::Backup { spare } if spare >= n_towers => Err(TrainError::wrong_use(format_args!(
+            "--backup-workers {spare}: there are {n_towers} in all, and a step needs the gradients of at least one; \
              give more with --workers or --devices"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Refuses a folder for dumped graphs that has files in it: those of several runs would mix.
+/// Refuses a folder for dumped graphs that has files in it: the graphs of several runs would mix.
 ///
 /// # Errors
-/// `TrainError::Use` when it is in use or cannot be read.
-pub fn refuse_used_folder(path: &Path) -> Result<()> {
+/// `TrainError::Usage` when it is in use or cannot be read.
+pub fn refuse_used_dump_folder(path: &Path) -> Result<()> {
     let reason = match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
         Ok(true) => return Ok(()),
         Ok(false) => "is not empty; graphs are dumped into a folder of their own".to_owned(),
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn without_options_a_task_is_trained_its_own_way() {
         let task = task();
-        let options = TrainOptions::default().for_task(&task);
+        let options = TrainOptions::default().training_options(&task);
         assert_eq!(options.learning_rate, task.training.learning_rate);
         assert_eq!((options.towers, options.parallelism), (task.training.towers, task.training.parallelism));
         assert!(options.devices.is_empty());
@@ -158,7 +158,7 @@ mod tests {
             parallelism: Some(Parallelism::AllReduce),
             ..TrainOptions::default()
         };
-        let options = options.for_task(&task());
+        let options = options.training_options(&task());
         assert_eq!((options.learning_rate, options.towers), (0.5, 3));
         assert_eq!(options.parallelism, Parallelism::AllReduce);
         assert_eq!(options.input, InputMode::Fed, "one thread of steps feeds its batches");
@@ -168,32 +168,32 @@ mod tests {
     fn towers_with_threads_of_their_own_share_a_queue() {
         for parallelism in [Parallelism::Asynchronous, Parallelism::Backup { spare: 1 }] {
             let options = TrainOptions { parallelism: Some(parallelism), ..TrainOptions::default() };
-            assert_eq!(options.for_task(&task()).input, InputMode::Queue { capacity: QUEUE_CAPACITY });
+            assert_eq!(options.training_options(&task()).input, InputMode::Queue { capacity: QUEUE_CAPACITY });
         }
     }
 
     #[test]
     fn a_step_needs_one_worker_that_is_no_backup() {
-        let with = |n_devices, spare| {
+        let check = |n_devices, spare| {
             let parallelism = Some(Parallelism::Backup { spare });
             let options = TrainOptions { n_devices: Some(n_devices), parallelism, ..TrainOptions::default() };
-            check_backups(&options.for_task(&task()))
+            check_backups(&options.training_options(&task()))
         };
-        assert!(with(4, 3).is_ok());
-        let Err(TrainError::Use(error)) = with(4, 4) else { panic!("no worker is left") };
+        assert!(check(4, 3).is_ok());
+        let Err(TrainError::Usage(error)) = check(4, 4) else { panic!("no worker is left") };
         assert!(error.to_string().starts_with("--backup-workers 4: there are 4 in all"), "{error}");
-        assert!(with(0, 1).is_err(), "there is always one tower");
+        assert!(check(0, 1).is_err(), "there is always one tower");
     }
 
     #[test]
     fn graphs_are_dumped_into_an_empty_folder() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(refuse_used_folder(dir.path()).is_ok());
-        assert!(refuse_used_folder(&dir.path().join("new")).is_ok());
+        assert!(refuse_used_dump_folder(dir.path()).is_ok());
+        assert!(refuse_used_dump_folder(&dir.path().join("new")).is_ok());
         fs::write(dir.path().join("old.pb"), "x").unwrap();
-        assert!(matches!(refuse_used_folder(dir.path()), Err(TrainError::Use(_))));
-        assert!(matches!(refuse_used_folder(&dir.path().join("old.pb")), Err(TrainError::Use(_))));
+        assert!(matches!(refuse_used_dump_folder(dir.path()), Err(TrainError::Usage(_))));
+        assert!(matches!(refuse_used_dump_folder(&dir.path().join("old.pb")), Err(TrainError::Usage(_))));
         let options = TrainOptions { dump_graphs: Some(dir.path().into()), ..TrainOptions::default() };
-        assert!(matches!(options.check(), Err(TrainError::Use(_))), "before anything is begun");
+        assert!(matches!(options.check(), Err(TrainError::Usage(_))), "before anything is begun");
     }
 }

@@ -1,4 +1,4 @@
-//! The progress of a run: counters that the training thread writes and others read.
+//! The progress of a run: counters that the training thread writes and other threads read.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ pub struct Progress {
 
 #[derive(Default)]
 struct Counters {
-    /// The steps of the whole run.
+    /// The number of steps of the entire run.
     steps: u64,
-    /// The steps that are done, those of the checkpoint included.
-    done: u64,
-    /// Steps that were done before this process began: those of the checkpoint.
-    restored: u64,
+    /// The number of steps that are done, including those of the checkpoint.
+    n_done: u64,
+    /// The number of steps that were done before this process began: those of the checkpoint.
+    n_restored: u64,
     /// When the first step began and the last one ended, by `events::clock`.
-    begun_ns: i64,
-    ended_ns: Option<i64>,
+    begin_ns: i64,
+    end_ns: Option<i64>,
     loss: Option<f32>,
     quality: Option<(Cow<'static, str>, f64)>,
 }
@@ -32,9 +32,9 @@ struct Counters {
 /// The counters at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// Steps done.
-    pub done: u64,
-    /// The steps of the whole run.
+    /// The number of steps done.
+    pub n_done: u64,
+    /// The number of steps of the entire run.
     pub steps: u64,
     /// Steps per second of this process, without those of the checkpoint.
     pub steps_per_second: f64,
@@ -52,7 +52,7 @@ impl Progress {
         Progress { counters: Mutex::new(Counters { steps, ..Counters::default() }), stop: Arc::default() }
     }
 
-    /// Sets the number of steps of the whole run.
+    /// Sets the number of steps of the entire run.
     pub fn set_steps(&self, steps: u64) {
         self.counters.lock().steps = steps;
     }
@@ -67,23 +67,23 @@ impl Progress {
         self.stop.is_made()
     }
 
-    /// Steps done.
-    pub fn done(&self) -> u64 {
-        self.counters.lock().done
+    /// The number of steps done.
+    pub fn n_done(&self) -> u64 {
+        self.counters.lock().n_done
     }
 
     /// The counters now; `None` before this process has done a step.
     pub fn snapshot(&self, now_ns: i64) -> Option<Snapshot> {
         let counters = self.counters.lock();
-        let n_done_here = counters.done.saturating_sub(counters.restored);
-        if n_done_here == 0 {
+        let n_done_by_process = counters.n_done.saturating_sub(counters.n_restored);
+        if n_done_by_process == 0 {
             return None;
         }
-        let elapsed_ns = (counters.ended_ns.unwrap_or(now_ns) - counters.begun_ns).max(1);
-        let rate = n_done_here as f64 / (elapsed_ns as f64 / 1e9);
-        let left = counters.steps.saturating_sub(counters.done) as f64 / rate.max(1e-9);
+        let elapsed_ns = (counters.end_ns.unwrap_or(now_ns) - counters.begin_ns).max(1);
+        let rate = n_done_by_process as f64 / (elapsed_ns as f64 / 1e9);
+        let left = counters.steps.saturating_sub(counters.n_done) as f64 / rate.max(1e-9);
         Some(Snapshot {
-            done: counters.done,
+            n_done: counters.n_done,
             steps: counters.steps,
             steps_per_second: rate,
             loss: counters.loss.filter(|loss| loss.is_finite()),
@@ -97,20 +97,20 @@ impl Progress {
         &self.stop
     }
 
-    /// Begins the steps after the `restored` ones of the checkpoint.
-    pub(crate) fn begin(&self, restored: u64, now_ns: i64) {
+    /// Begins the steps after the `n_restored` ones of the checkpoint.
+    pub(crate) fn begin(&self, n_restored: u64, now_ns: i64) {
         let mut counters = self.counters.lock();
-        (counters.restored, counters.done, counters.begun_ns) = (restored, restored, now_ns);
+        (counters.n_restored, counters.n_done, counters.begin_ns) = (n_restored, n_restored, now_ns);
     }
 
     /// Ends the steps.
     pub(crate) fn end(&self, now_ns: i64) {
-        self.counters.lock().ended_ns = Some(now_ns);
+        self.counters.lock().end_ns = Some(now_ns);
     }
 
     /// Sets the number of steps that are done.
-    pub(crate) fn step_done(&self, done: u64) {
-        self.counters.lock().done = done;
+    pub(crate) fn set_n_done(&self, n_done: u64) {
+        self.counters.lock().n_done = n_done;
     }
 
     /// Sets the newest training loss.
@@ -133,12 +133,12 @@ mod tests {
         let progress = Progress::new(1000);
         progress.begin(0, 5_000_000_000);
         assert_eq!(progress.snapshot(6_000_000_000), None, "no step is done");
-        progress.step_done(250);
+        progress.set_n_done(250);
         progress.set_loss(0.5);
         progress.set_quality(&Quality { name: "test accuracy".into(), value: 0.5, goal: 0.95, is_limit: false });
         let quality = Some(("test accuracy".into(), 0.5));
         let (loss, left_ns) = (Some(0.5), Some(3_000_000_000));
-        let expected = Snapshot { done: 250, steps: 1000, steps_per_second: 250.0, loss, quality, left_ns };
+        let expected = Snapshot { n_done: 250, steps: 1000, steps_per_second: 250.0, loss, quality, left_ns };
         assert_eq!(progress.snapshot(6_000_000_000), Some(expected));
         progress.stop();
         assert_eq!(progress.snapshot(6_000_000_000).unwrap().left_ns, None, "it ends");
@@ -149,7 +149,7 @@ mod tests {
         let progress = Progress::new(1000);
         progress.begin(900, 5_000_000_000);
         assert_eq!(progress.snapshot(6_000_000_000), None, "no step of its own is done");
-        progress.step_done(910);
+        progress.set_n_done(910);
         let snapshot = progress.snapshot(6_000_000_000).unwrap();
         assert_eq!((snapshot.steps_per_second, snapshot.left_ns), (10.0, Some(9_000_000_000)));
     }
@@ -158,7 +158,7 @@ mod tests {
     fn what_comes_after_the_last_step_does_not_count() {
         let progress = Progress::new(1000);
         progress.begin(900, 5_000_000_000);
-        progress.step_done(1000);
+        progress.set_n_done(1000);
         progress.end(15_000_000_000);
         let snapshot = progress.snapshot(99_000_000_000).unwrap();
         assert_eq!((snapshot.steps_per_second, snapshot.left_ns), (10.0, None));

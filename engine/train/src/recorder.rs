@@ -13,22 +13,22 @@ use gather::{Scratch, Sender, SenderOptions, TransportProvider};
 use parking_lot::Mutex;
 use trace_record::{Collector, CollectorOptions};
 
-use crate::trace_protocol::{CONTROL, DATA, Messages, RecordCommand, RecordEvent, send};
+use crate::trace_protocol::{CONTROL_STREAM, DATA_STREAM, Messages, RecordCommand, RecordEvent, send};
 use crate::worker_processes::scratch_folder;
 
-/// How long one wait for a message lasts.
-const PERIOD: Duration = Duration::from_millis(100);
+/// How long one wait for a message lasts at most.
+const READ_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long sending the rest of a trace may take.
-const TO_SEND: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Hands the run's data streams to the sender, while a run records.
+/// The provider that hands the run's data streams to the sender; `None` while no run records.
 type StreamSource = Arc<Mutex<Option<TransportProvider>>>;
 
 /// Records for the runs that request it. A process that is already being recorded refuses.
 pub(crate) fn serve(worker: &Worker) {
     let streams = StreamSource::default();
     worker.take_streams(Arc::new(move |purpose: &str, stream: UnixStream| match purpose {
-        CONTROL => {
+        CONTROL_STREAM => {
             let streams = Arc::clone(&streams);
             let record = move || {
                 // An error means that the run is gone; there is nobody to report it to.
@@ -37,7 +37,7 @@ pub(crate) fn serve(worker: &Worker) {
             // Where no thread can be started the stream closes, and the run asks again.
             drop(std::thread::Builder::new().name("recorded".into()).spawn(record));
         }
-        DATA => {
+        DATA_STREAM => {
             if let Some(provider) = &*streams.lock() {
                 // Where the sender has ended the stream closes; a sender that lacks one requests another.
                 let _ = provider.provide(stream);
@@ -64,20 +64,24 @@ struct Refusal {
     may_retry: bool,
 }
 
-/// Records until the run sends the end, or is gone.
+/// Records until the run sends the command to end, or is gone.
 fn record(stream: UnixStream, streams: &StreamSource) -> io::Result<()> {
-    let mut messages = Messages::new(stream, PERIOD)?;
+    let mut messages = Messages::new(stream, READ_TIMEOUT)?;
     let mut recording = None;
-    let result = obey(&mut messages, &mut recording, streams);
-    // A recording that is left was not ended by its run, which is gone. Only after it is dropped may the next run's
-    // begin.
+    let result = handle_commands(&mut messages, &mut recording, streams);
+    // A recording that is left was not ended by its run: the run is gone. The next recording may begin only after this
+    // one is dropped.
     if recording.take().is_some() {
         streams.lock().take();
     }
     result
 }
 
-fn obey(messages: &mut Messages, recording: &mut Option<Recording>, streams: &StreamSource) -> io::Result<()> {
+fn handle_commands(
+    messages: &mut Messages,
+    recording: &mut Option<Recording>,
+    streams: &StreamSource,
+) -> io::Result<()> {
     loop {
         let Some(command) = messages.next()? else { continue };
         match (command, recording.as_ref()) {
@@ -103,12 +107,12 @@ fn obey(messages: &mut Messages, recording: &mut Option<Recording>, streams: &St
 }
 
 fn begin(stream: &UnixStream, streams: &StreamSource) -> Result<Recording, Refusal> {
-    let retry = |reason: String| Refusal { reason, may_retry: true };
+    let temporary = |reason: String| Refusal { reason, may_retry: true };
     let mut streams = streams.lock();
     if streams.is_some() {
-        return Err(retry("it records for another run".into()));
+        return Err(temporary("it records for another run".into()));
     }
-    let folder = scratch_folder().map_err(|error| retry(format!("{error:#}")))?;
+    let folder = scratch_folder().map_err(|error| temporary(format!("{error:#}")))?;
     let dir = folder.path().join("trace");
     let session = events::start(&dir, events::Options::default()).map_err(|error| Refusal {
         may_retry: false,
@@ -119,15 +123,16 @@ fn begin(stream: &UnixStream, streams: &StreamSource) -> Result<Recording, Refus
             error => format!("nothing is recorded: {error}"),
         },
     })?;
-    let collector = Collector::start(&dir, CollectorOptions::default()).map_err(|error| retry(error.to_string()))?;
-    let control = Control::open(&dir).map_err(|error| retry(error.to_string()))?;
-    let requests = stream.try_clone().map_err(|error| retry(error.to_string()))?;
+    let collector =
+        Collector::start(&dir, CollectorOptions::default()).map_err(|error| temporary(error.to_string()))?;
+    let control = Control::open(&dir).map_err(|error| temporary(error.to_string()))?;
+    let requests = stream.try_clone().map_err(|error| temporary(error.to_string()))?;
     let (provider, connector) = gather::transport(move || {
         // `Messages::next` notices that the run is gone.
         let _ = send(&requests, &RecordEvent::Connect);
     });
     let sender = Sender::start_over(&dir, connector, SenderOptions::default());
-    let sender = sender.map_err(|error| retry(error.to_string()))?;
+    let sender = sender.map_err(|error| temporary(error.to_string()))?;
     *streams = Some(provider);
     Ok(Recording { session, collector, sender, control, _folder: folder })
 }
@@ -137,12 +142,12 @@ fn end(recording: Recording) -> Option<String> {
     let Recording { session, collector, sender, .. } = recording;
     drop(session);
     let collected = collector.stop();
-    let report = sender.finish(TO_SEND);
-    let dropped =
+    let report = sender.finish(SEND_TIMEOUT);
+    let warning =
         (collected.dropped > 0).then(|| format!("{} events were dropped: a ring was full", collected.dropped));
     if report.finished {
-        return dropped;
+        return warning;
     }
     let problem = report.problem.map_or_else(String::new, |problem| format!(" ({problem})"));
-    Some(format!("what it had not sent within {} s is missing{problem}", TO_SEND.as_secs()))
+    Some(format!("what it had not sent within {} s is missing{problem}", SEND_TIMEOUT.as_secs()))
 }

@@ -12,14 +12,14 @@ use crate::run_folder::RunFolder;
 use crate::sending;
 use crate::tracing::{self, TraceRecorder};
 
-/// A run's folder, and the recording and collecting of its trace.
+/// A run's folder, with the recorder and the gatherer of its trace.
 pub(crate) struct Run {
     folder: RunFolder,
     tracing: Option<TraceRecorder>,
     gatherer: Option<Gatherer>,
     ns_per_slice: Option<f64>,
     /// The folder into which this process was being recorded before the run began.
-    recorder: Option<PathBuf>,
+    outer_trace: Option<PathBuf>,
 }
 
 /// A trace that has ended.
@@ -27,7 +27,7 @@ pub(crate) struct FinishedTrace {
     /// The folder of the trace.
     pub folder: PathBuf,
     /// The collector's report.
-    pub collected: CollectorReport,
+    pub collector_report: CollectorReport,
 }
 
 impl Run {
@@ -35,16 +35,16 @@ impl Run {
     /// `continues` may use the folder that it wrote before.
     ///
     /// # Errors
-    /// `TrainError::Use` when the folder is in use, `TrainError::Work` for everything else.
+    /// `TrainError::Usage` when the folder is in use, `TrainError::Work` for everything else.
     pub fn begin(name: &str, options: &TrainOptions, continues: bool, cluster: Option<&Path>) -> Result<Run> {
         // A process that is already being recorded records into that folder, not into the run's.
-        let recorder = events::current_trace_dir();
-        let trace = match (&recorder, &options.trace) {
+        let outer_trace = events::current_trace_dir();
+        let trace = match (&outer_trace, &options.trace) {
             (Some(_), TraceTarget::RunFolder | TraceTarget::Off) => &TraceTarget::Off,
-            (Some(other), TraceTarget::Folder(_)) => {
-                let other = other.display();
+            (Some(outer), TraceTarget::Folder(_)) => {
+                let outer = outer.display();
                 return Err(TrainError::wrong_use(format_args!(
-                    "this process is recorded into {other}: leave --trace away"
+                    "this process is recorded into {outer}: leave --trace away"
                 )));
             }
             (None, target) => target,
@@ -56,19 +56,19 @@ impl Run {
             tracing.record_cuda();
         }
         // Where `STEPSCOPE_COLLECTOR` is set the workers send their traces to the collector themselves.
-        let gathered = folder.trace().zip(cluster).filter(|_| sending::collector(None).is_none());
-        let gatherer = gathered.map(|(trace, file)| Gatherer::start(trace, file)).transpose()?;
-        Ok(Run { folder, tracing, gatherer, ns_per_slice, recorder })
+        let gathered_trace = folder.trace().zip(cluster).filter(|_| sending::collector_address(None).is_none());
+        let gatherer = gathered_trace.map(|(trace, file)| Gatherer::start(trace, file)).transpose()?;
+        Ok(Run { folder, tracing, gatherer, ns_per_slice, outer_trace })
     }
 
     /// Joins a run whose folder and trace another process manages.
     pub fn join(folder: &Path) -> Run {
-        Run { folder: RunFolder::join(folder), tracing: None, gatherer: None, ns_per_slice: None, recorder: None }
+        Run { folder: RunFolder::join(folder), tracing: None, gatherer: None, ns_per_slice: None, outer_trace: None }
     }
 
-    /// The folder into which the processes of this run record, if they do.
+    /// The folder into which the processes of this run record; `None` where nothing is recorded.
     pub fn trace(&self) -> Option<&Path> {
-        self.folder.trace().or(self.recorder.as_deref())
+        self.folder.trace().or(self.outer_trace.as_deref())
     }
 
     /// The folder.
@@ -88,16 +88,16 @@ impl Run {
         }
         let tracing = self.tracing?;
         let folder = tracing.folder().to_path_buf();
-        let collected = tracing.end(warnings);
-        if collected.dropped > 0 {
-            warnings.push(format!("{} events were dropped: a thread's ring was full", collected.dropped));
+        let collector_report = tracing.end(warnings);
+        if collector_report.dropped > 0 {
+            warnings.push(format!("{} events were dropped: a thread's ring was full", collector_report.dropped));
         }
-        if collected.write_errors > 0 {
-            warnings.push(format!("the trace could not be written {} times", collected.write_errors));
+        if collector_report.write_errors > 0 {
+            warnings.push(format!("the trace could not be written {} times", collector_report.write_errors));
         }
-        if collected.limit_reached {
+        if collector_report.limit_reached {
             warnings.push("the trace reached its size limit and ended before the run".to_owned());
         }
-        Some(FinishedTrace { folder, collected })
+        Some(FinishedTrace { folder, collector_report })
     }
 }

@@ -34,11 +34,11 @@ struct RunInfo<'a> {
 }
 
 impl RunFolder {
-    /// Creates the folder (`logdir`, else `runs/NAME-DATE`) and writes `run.json`. A run that continues an interrupted
-    /// one may write into that one's folder.
+    /// Creates the folder (`logdir`, else `runs/NAME-DATE`) and writes `run.json`. A run that `continues` an
+    /// interrupted run may write into the folder of that run.
     ///
     /// # Errors
-    /// `TrainError::Use` when the folder holds a run already, `TrainError::Work` when it cannot be written.
+    /// `TrainError::Usage` when the folder holds a run already, `TrainError::Work` when it cannot be written.
     pub fn create(name: &str, logdir: Option<&Path>, trace: &TraceTarget, continues: bool) -> Result<RunFolder> {
         let start = local_time();
         let path = match logdir {
@@ -49,7 +49,7 @@ impl RunFolder {
                 fs::create_dir_all(path).with_context(|| format!("making the run's folder {}", path.display()))?;
                 path.to_path_buf()
             }
-            None => fresh_folder(name, &start.strftime("%Y%m%d-%H%M%S").to_string())?,
+            None => create_unique_folder(name, &start.strftime("%Y%m%d-%H%M%S").to_string())?,
         };
         let trace = match trace {
             TraceTarget::Off => None,
@@ -108,14 +108,14 @@ impl RunFolder {
     }
 }
 
-/// Whether the process that wrote a run's folder has ended; `None` if that is unknown: the folder is no run's, or
-/// another host's.
+/// Whether the process that wrote a run's folder has ended; `None` where that is unknown, because the folder holds no
+/// run or a run of another host.
 pub fn is_over(folder: &Path) -> Option<bool> {
     let info: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(INFO_FILE)).ok()?).ok()?;
     let pid = u32::try_from(info["pid"].as_u64()?).ok()?;
     let born = info["born"].as_u64()?;
-    let is_here = info["host"].as_str() == Some(host_name().as_str());
-    is_here.then(|| events::session::born(pid) != born || is_zombie(pid))
+    let is_same_host = info["host"].as_str() == Some(host_name().as_str());
+    is_same_host.then(|| events::session::born(pid) != born || is_zombie(pid))
 }
 
 /// Whether a process has ended but its parent has not waited for it.
@@ -127,21 +127,21 @@ fn is_zombie(pid: u32) -> bool {
 /// Refuses a folder that has anything in it, so that nothing is overwritten.
 ///
 /// # Errors
-/// `TrainError::Use` when the path is a file or a folder in use.
+/// `TrainError::Usage` when the path is a file or a folder in use.
 pub fn refuse_if_used(path: &Path) -> Result<()> {
     if path.exists() && !path.is_dir() {
         return Err(TrainError::wrong_use(format_args!("{} is a file; give a folder", path.display())));
     }
-    let used = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-    if used {
-        let shown = path.display();
-        return Err(TrainError::wrong_use(format_args!("{shown} is not empty; give a new folder, or remove it first")));
+    let is_used = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    if is_used {
+        let path = path.display();
+        return Err(TrainError::wrong_use(format_args!("{path} is not empty; give a new folder, or remove it first")));
     }
     Ok(())
 }
 
-/// `runs/NAME-DATE`, with `-2`, `-3` ... when two runs start in the same second.
-fn fresh_folder(name: &str, date: &str) -> anyhow::Result<PathBuf> {
+/// Creates `runs/NAME-DATE`, with `-2`, `-3` ... when several runs start in the same second.
+fn create_unique_folder(name: &str, date: &str) -> anyhow::Result<PathBuf> {
     let runs = Path::new("runs");
     fs::create_dir_all(runs).context("making the folder runs (give --logdir DIR to write elsewhere)")?;
     for n in 1..1000 {
@@ -176,7 +176,7 @@ mod tests {
         fs::write(dir.path().join("mine.txt"), "x").unwrap();
         assert!(matches!(
             RunFolder::create("demo", Some(dir.path()), &TraceTarget::RunFolder, false),
-            Err(TrainError::Use(_))
+            Err(TrainError::Usage(_))
         ));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
     }
@@ -193,7 +193,7 @@ mod tests {
         fs::create_dir(&other).unwrap();
         fs::write(other.join("mine.txt"), "x").unwrap();
         let refused = RunFolder::create("demo", Some(&other), &TraceTarget::RunFolder, true);
-        assert!(matches!(refused, Err(TrainError::Use(_))), "it holds no run");
+        assert!(matches!(refused, Err(TrainError::Usage(_))), "it holds no run");
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(RunFolder::create("demo", Some(&run), &target, false).unwrap().trace(), Some(trace.as_path()));
         fs::write(trace.join("control"), "x").unwrap();
         let run = dir.path().join("second");
-        assert!(matches!(RunFolder::create("demo", Some(&run), &target, false), Err(TrainError::Use(_))));
+        assert!(matches!(RunFolder::create("demo", Some(&run), &target, false), Err(TrainError::Usage(_))));
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(info(me, born, "elsewhere.example"), None);
         let mut child = std::process::Command::new("true").stdout(std::process::Stdio::piped()).spawn().unwrap();
         let (pid, born) = (child.id(), events::session::born(child.id()));
-        // Its end of the pipe closes as it ends; then it is a zombie until it is waited for.
+        // The pipe closes when the child ends; then the child is a zombie until it is waited for.
         std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
         while !is_zombie(pid) {
             std::thread::yield_now();

@@ -8,11 +8,11 @@ use trace_store::sealing::SealReport;
 
 /// How long the end of a recording waits for a collector to take the rest of the trace.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it waits for a collector that was never reached.
+/// How long the end of a recording waits for a collector that was never reached.
 const TIMEOUT_UNREACHABLE: Duration = Duration::from_secs(1);
 
 /// The collector's address: `option` (the command line's), else the value of `STEPSCOPE_COLLECTOR`.
-pub fn collector(option: Option<&str>) -> Option<String> {
+pub fn collector_address(option: Option<&str>) -> Option<String> {
     let variable = || std::env::var(events::control::COLLECTOR_ENV).ok().filter(|address| !address.is_empty());
     option.map(str::to_owned).or_else(variable)
 }
@@ -28,17 +28,17 @@ pub fn start(folder: &Path, address: Option<&str>) -> Result<Option<Sender>, Sen
 /// Sends the rest of the trace; returns a warning where a part did not arrive.
 pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
     let sender = sender?;
-    let so_far = sender.progress();
-    let is_unreachable = so_far.connections == 0 && so_far.problem.is_some();
+    let progress = sender.progress();
+    let is_unreachable = progress.connections == 0 && progress.problem.is_some();
     let report = sender.finish(if is_unreachable { TIMEOUT_UNREACHABLE } else { TIMEOUT });
     if report.finished {
         return None;
     }
     let problem = report.problem.map_or_else(String::new, |problem| format!(" ({problem})"));
-    let (shown, safe) = (folder.display(), text::bytes(report.acknowledged));
+    let (path, sent) = (folder.display(), text::bytes(report.acknowledged));
     Some(format!(
-        "the collector has {safe} of the trace and not the rest{problem}; \
-         send it with: stepscope record --attach {shown} --collector HOST:PORT"
+        "the collector has {sent} of the trace and not the rest{problem}; \
+         send it with: stepscope record --attach {path} --collector HOST:PORT"
     ))
 }
 
@@ -60,13 +60,13 @@ pub fn seal(folder: &Path) -> Option<String> {
 }
 
 /// Whether a process on this machine still writes to a ring of the folder.
-pub fn is_written(folder: &Path) -> bool {
+pub fn has_live_writer(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
-    let rings = entries.flatten().filter_map(|e| {
-        let (pid, _) = events::ring::parse_file_name(e.file_name().to_str()?)?;
-        Some((pid, e.path()))
+    let rings = entries.flatten().filter_map(|entry| {
+        let (pid, _) = events::ring::parse_file_name(entry.file_name().to_str()?)?;
+        Some((pid, entry.path()))
     });
-    let lives = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
-    let mut living = rings.filter(|(pid, _)| lives(*pid));
-    living.any(|(_, path)| events::ring::peek(&path).is_ok_and(|header| !header.finished))
+    let is_alive = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
+    let mut live_rings = rings.filter(|(pid, _)| is_alive(*pid));
+    live_rings.any(|(_, path)| events::ring::peek(&path).is_ok_and(|header| !header.finished))
 }

@@ -1,4 +1,4 @@
-//! Steps that hang: reports what they wait for, and cancels them when the run is asked to stop.
+//! Steps that hang: reports what they wait for, and cancels them on a request to stop the run.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,19 +48,19 @@ impl StallWatch {
         StallWatch { stop, observer, reported: Mutex::default() }
     }
 
-    /// Runs a step with these options, watched.
-    pub fn step<T>(&self, options: &RunOptions<'_>, run: impl FnOnce(&RunOptions<'_>) -> T) -> T {
-        let report = |waiting: &[String]| self.stalled(options, waiting);
+    /// Runs a step with these options; reports its waits when it makes no progress.
+    pub fn run_step<T>(&self, options: &RunOptions<'_>, run: impl FnOnce(&RunOptions<'_>) -> T) -> T {
+        let report = |waiting: &[String]| self.report_stall(options, waiting);
         let on_stall = Some(OnStall { after: STALL_TIME, report: &report });
         // A stop also cancels a step that has a cancel token of its own.
-        let _joined = options.cancel.map(|cancel| cancel.cancelled_with(&self.stop.steps));
+        let _stop_link = options.cancel.map(|cancel| cancel.cancelled_with(&self.stop.steps));
         run(&RunOptions { on_stall, cancel: options.cancel.or(Some(&self.stop.steps)), ..options.clone() })
     }
 
-    fn stalled(&self, options: &RunOptions<'_>, waiting: &[String]) {
+    fn report_stall(&self, options: &RunOptions<'_>, waiting: &[String]) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         if *reported != waiting {
-            self.observer.event(&Event::Stalled { step: options.summary_step, label: options.label, waiting });
+            self.observer.on_event(&Event::Stalled { step: options.summary_step, label: options.label, waiting });
             *reported = waiting.to_vec();
         }
         drop(reported);
@@ -81,7 +81,7 @@ mod tests {
         let watch = StallWatch::new(Arc::clone(&stop), Arc::new(|_: &Event<'_>| {}));
         let token = CancelToken::new();
         let options = RunOptions { cancel: Some(&token), ..RunOptions::default() };
-        watch.step(&options, |options| {
+        watch.run_step(&options, |options| {
             stop.make();
             assert!(!options.cancel.is_some_and(CancelToken::is_cancelled), "it may end by itself");
             if let Some(on_stall) = options.on_stall {
@@ -95,7 +95,7 @@ mod tests {
     fn a_second_request_ends_the_step_at_once() {
         let stop = Arc::new(StopRequest::default());
         let watch = StallWatch::new(Arc::clone(&stop), Arc::new(|_: &Event<'_>| {}));
-        watch.step(&RunOptions::default(), |options| {
+        watch.run_step(&RunOptions::default(), |options| {
             stop.make();
             assert!(!options.cancel.is_some_and(CancelToken::is_cancelled));
             stop.make();
@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn the_same_waits_are_reported_once() {
         let texts: Arc<Mutex<Vec<String>>> = Arc::default();
-        let to = Arc::clone(&texts);
+        let sink = Arc::clone(&texts);
         let watch =
-            StallWatch::new(Arc::default(), Arc::new(move |e: &Event<'_>| to.lock().unwrap().push(e.to_string())));
-        watch.step(&RunOptions { label: "train", ..RunOptions::default() }, |options| {
+            StallWatch::new(Arc::default(), Arc::new(move |e: &Event<'_>| sink.lock().unwrap().push(e.to_string())));
+        watch.run_step(&RunOptions { label: "train", ..RunOptions::default() }, |options| {
             let on_stall = options.on_stall.unwrap();
             for waits in ["a", "a", "b"] {
                 (on_stall.report)(&[waits.to_owned()]);

@@ -87,7 +87,7 @@ impl TaskSpec {
     /// Loads the data and makes the task.
     ///
     /// # Errors
-    /// `TrainError::Use` when the file cannot be read, or the model takes none.
+    /// `TrainError::Usage` when the file cannot be read, or the model takes none.
     pub fn load(&self) -> Result<Task> {
         let (model, seed) = (self.model, self.seed);
         let digits = || match &self.data {
@@ -126,9 +126,9 @@ mod tests {
     fn text_models_take_no_digits() {
         let spec = |model| TaskSpec { model, data: Some("/nonexistent.csv".into()), seed: 1 };
         for model in [Model::Lstm, Model::LstmWhile, Model::Embeddings] {
-            let Err(TrainError::Use(error)) = spec(model).load() else { panic!("{model:?} took digits") };
+            let Err(TrainError::Usage(error)) = spec(model).load() else { panic!("{model:?} took digits") };
             assert!(error.to_string().contains("--data is for digits"), "{error}");
         }
-        assert!(matches!(spec(Model::Mlp).load(), Err(TrainError::Use(_))), "there is no such file");
+        assert!(matches!(spec(Model::Mlp).load(), Err(TrainError::Usage(_))), "there is no such file");
     }
 }

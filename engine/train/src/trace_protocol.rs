@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The purpose of a stream of these messages. The number in it grows when they change: a worker of another version
-/// closes the stream.
-pub(crate) const CONTROL: &str = "trace-2";
+/// The purpose of a stream of these messages. Its number grows when the messages change, so that a worker of another
+/// version closes the stream.
+pub(crate) const CONTROL_STREAM: &str = "trace-2";
 /// The purpose of a stream of trace data. A worker requests each one that it needs.
-pub(crate) const DATA: &str = "trace-data";
+pub(crate) const DATA_STREAM: &str = "trace-data";
 /// The longest line, bytes.
-const MAX_LINE: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
-/// A message of the run.
+/// A message from the run to the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub(crate) enum RecordCommand {
@@ -29,7 +29,7 @@ pub(crate) enum RecordCommand {
     End,
 }
 
-/// A message of the worker.
+/// A message from the worker to the run.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum RecordEvent {
@@ -39,15 +39,15 @@ pub(crate) enum RecordEvent {
     Refused { reason: String, may_retry: bool },
     /// The worker needs one more stream for the trace.
     Connect,
-    /// The worker has sent the rest, or has not because of `problem`.
+    /// The recording has ended. `problem` describes a part of the trace that was not sent.
     Ended { problem: Option<String> },
 }
 
 /// Sends a message.
-pub(crate) fn send(mut to: &UnixStream, message: &impl Serialize) -> io::Result<()> {
+pub(crate) fn send(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    to.write_all(&line)
+    stream.write_all(&line)
 }
 
 /// The receiving end of a stream of messages.
@@ -57,7 +57,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Messages from a stream; each wait for one takes at most `timeout`.
+    /// Reads messages from a stream; each wait for a message takes at most `timeout`.
     pub fn new(stream: UnixStream, timeout: Duration) -> io::Result<Messages> {
         stream.set_read_timeout(Some(timeout))?;
         Ok(Messages { stream, line: Vec::new() })
@@ -74,18 +74,18 @@ impl Messages {
     /// The other end is gone, or its message is invalid.
     pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         if !self.line.contains(&b'\n') {
-            let mut piece = [0; 4096];
-            match self.stream.read(&mut piece) {
+            let mut chunk = [0; 4096];
+            match self.stream.read(&mut chunk) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => self.line.extend(&piece[..n]),
+                Ok(n) => self.line.extend(&chunk[..n]),
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Ok(None),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(None),
                 Err(e) => return Err(e),
             }
         }
         let Some(end) = self.line.iter().position(|byte| *byte == b'\n') else {
-            let is_long = self.line.len() > MAX_LINE;
-            return if is_long { Err(io::ErrorKind::InvalidData.into()) } else { Ok(None) };
+            let is_too_long = self.line.len() > MAX_LINE_BYTES;
+            return if is_too_long { Err(io::ErrorKind::InvalidData.into()) } else { Ok(None) };
         };
         let line: Vec<u8> = self.line.drain(..=end).collect();
         Ok(Some(serde_json::from_slice(&line)?))
@@ -152,7 +152,7 @@ mod tests {
         let (mut a, mut messages) = pair();
         let writer = std::thread::spawn(move || {
             // Fails when the other end has gone.
-            let _ = a.write_all(&vec![b'x'; 4 * MAX_LINE]);
+            let _ = a.write_all(&vec![b'x'; 4 * MAX_LINE_BYTES]);
         });
         let refused = loop {
             match messages.next::<RecordCommand>() {

@@ -23,10 +23,11 @@ impl TraceRecorder {
     ///
     /// # Errors
     /// When the folder cannot be written, or the process is recorded already.
-    pub fn start(folder: &Path) -> anyhow::Result<TraceRecorder> {
-        let recording = events::start(folder, events::Options::default()).context("starting the trace")?;
-        let collector = Collector::start(folder, CollectorOptions::default()).context("collecting the trace")?;
-        let sender = sending::start(folder, sending::collector(None).as_deref()).context("sending the trace")?;
+    pub fn start_ns(folder: &Path) -> anyhow::Result<TraceRecorder> {
+        let recording = events::start_ns(folder, events::Options::default()).context("starting the trace")?;
+        let collector = Collector::start_ns(folder, CollectorOptions::default()).context("collecting the trace")?;
+        let sender =
+            sending::start_ns(folder, sending::collector_address(None).as_deref()).context("sending the trace")?;
         Ok(TraceRecorder { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
     }
 
@@ -47,7 +48,7 @@ impl TraceRecorder {
     /// Stops recording, drains the rings, sends the rest to the collector, and seals the trace. Adds a warning where
     /// sealing fails: an unsealed trace can be read too, but is larger and slower.
     pub fn end(self, warnings: &mut Vec<String>) -> CollectorReport {
-        // CUPTI first: it emits its last records into the recording.
+        // CUPTI is stopped first, because it emits its last records into the recording.
         drop(self.cuda);
         drop(self.recording);
         let report = self.collector.stop();
@@ -74,21 +75,21 @@ impl cuda::attribution::Listener for Correlation {
 /// quickest of many blocks, since a block that was interrupted measures the interruption. The slices go to a
 /// folder of their own, which is removed.
 pub(crate) fn ns_per_slice() -> Option<f64> {
-    const BLOCKS: usize = 40;
-    const SLICES: i64 = 1_000;
+    const N_BLOCKS: usize = 40;
+    const SLICES_PER_BLOCK: i64 = 1_000;
     let scratch = std::env::temp_dir().join(format!("stepscope-cost-{}", std::process::id()));
-    let recording = events::start(&scratch, events::Options::default()).ok()?;
+    let recording = events::start_ns(&scratch, events::Options::default()).ok()?;
     let site = events::site("cost", "slice");
     let block = |_| {
-        let start = events::clock::mono_now();
-        for _ in 0..SLICES {
+        let start_ns = events::clock::mono_now();
+        for _ in 0..SLICES_PER_BLOCK {
             drop(events::slice(site));
         }
-        (events::clock::mono_now() - start) as f64 / SLICES as f64
+        (events::clock::mono_now() - start_ns) as f64 / SLICES_PER_BLOCK as f64
     };
-    let best = (0..BLOCKS).map(block).fold(f64::INFINITY, f64::min);
+    let best_ns = (0..N_BLOCKS).map(block).fold(f64::INFINITY, f64::min);
     drop(recording);
     // The folder is in the temporary folder; a leftover there harms nobody.
     let _ = std::fs::remove_dir_all(&scratch);
-    Some(best)
+    Some(best_ns)
 }

@@ -1,4 +1,4 @@
-//! A training run: makes its folder, graph and session, runs its loop, writes its end.
+//! A training run: creates its folder, graph and session, runs the loop, and saves and tests the model at the end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Trainer {
     /// Makes the run's folder, starts its trace and builds the graph.
     ///
     /// # Errors
-    /// `TrainError::Use` when the folder is in use, `TrainError::Work` for everything else.
+    /// `TrainError::Usage` when the folder is in use, `TrainError::Work` for everything else.
     pub fn new(
         name: &str,
         task: Task,
@@ -60,14 +60,14 @@ impl Trainer {
             Location::Local => None,
         };
         let run = Run::begin(name, options, continues, cluster)?;
-        Trainer::in_run(run, task, options, location, observer, Arc::new(Progress::new(0)))
+        Trainer::with_run(run, task, options, location, observer, Arc::new(Progress::new(0)))
     }
 
     /// Builds the graph of a run whose folder and trace exist.
     ///
     /// # Errors
     /// As [`Trainer::new`].
-    pub(crate) fn in_run(
+    pub(crate) fn with_run(
         run: Run,
         task: Task,
         options: &TrainOptions,
@@ -82,14 +82,14 @@ impl Trainer {
         let checkpointer = Checkpointer::new(options)?;
         let connection = Connection::open(location)?;
         let graph = Graph::new();
-        let mut engine_options = options.for_task(&task);
+        let mut engine_options = options.training_options(&task);
         if let Some(connection) = &connection {
             engine_options.devices = connection.devices()?;
             engine_options.input = InputMode::QueuePerTower { capacity: QUEUE_CAPACITY };
         }
         check_backups(&engine_options)?;
         let built = build(&graph, task.network.as_ref(), &engine_options).context("building the model")?;
-        let named = NamedGraph::new(&graph, built);
+        let named_graph = NamedGraph::new(&graph, built);
         let graph_def = graph.to_def();
         run.folder().write_graph(&graph_def)?;
         let writer =
@@ -98,7 +98,7 @@ impl Trainer {
         let backend = match connection {
             Some(connection) => connection.session(&graph)?,
             None => {
-                let session_options = options.for_session(engine_options.towers)?;
+                let session_options = options.session_options(engine_options.towers)?;
                 Backend::Local(Arc::new(Session::new(&graph, session_options).context("starting a session")?))
             }
         };
@@ -107,11 +107,11 @@ impl Trainer {
         progress.set_steps(steps);
         let training = TrainingLoop {
             runner: StepRunner { backend, watch },
-            evaluator: Evaluator::new(task.test, task.judge, &named),
-            graph: named,
+            evaluator: Evaluator::new(task.test, task.judge, &named_graph),
+            graph: named_graph,
             input: Input::new(task.next_batch),
             writer,
-            workers: WorkerSummaries::default(),
+            worker_summaries: WorkerSummaries::default(),
             checkpointer,
             steps,
             histograms_every: options.histograms_every(),
@@ -120,7 +120,7 @@ impl Trainer {
     }
 
     /// Sets whether a launcher started the run before.
-    pub(crate) fn restarted(self, is_restart: bool) -> Trainer {
+    pub(crate) fn with_restart(self, is_restart: bool) -> Trainer {
         Trainer { is_restart, ..self }
     }
 
@@ -129,7 +129,7 @@ impl Trainer {
         self.run.folder().path()
     }
 
-    /// The progress of the run, by which others watch and stop it.
+    /// The progress of the run, with which other threads watch and stop the run.
     pub fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
@@ -140,7 +140,7 @@ impl Trainer {
     /// When a step fails.
     pub fn train(self) -> Result<FinishedRun> {
         let (result, run) = self.run()?;
-        Ok(FinishedRun::end(result, run, 0))
+        Ok(FinishedRun::new(result, run, 0))
     }
 
     /// As [`Trainer::train`], but leaves the run open: the launcher ends it.
@@ -149,23 +149,23 @@ impl Trainer {
     /// When a step fails.
     pub(crate) fn run(mut self) -> Result<(TrainingResult, Run)> {
         let training = &self.training;
-        let init = RunOptions { label: "init", ..RunOptions::default() };
-        let init = training.runner.run_step(&init, &[], &[], &[training.graph.name(training.graph.init)]);
+        let options = RunOptions { label: "init", ..RunOptions::default() };
+        let init = training.runner.run_step(&options, &[], &[], &[training.graph.name(training.graph.init)]);
         init.context("initialising the variables")?;
         self.restore()?;
         let (training, progress) = (&mut self.training, &self.progress);
         let feeder = training.input.start_feeder(&training.runner.backend, &training.graph)?;
         let restored_step = training.checkpointer.restored_step();
-        let (wall, cpu) = (clock::mono_now(), clock::cpu_now());
-        progress.begin(restored_step.unwrap_or(0), wall);
+        let (begin_ns, begin_cpu_ns) = (clock::mono_now(), clock::cpu_now());
+        progress.begin(restored_step.unwrap_or(0), begin_ns);
         let trained = training.run(progress);
-        let (ended, cpu_ns) = (clock::mono_now(), clock::cpu_now() - cpu);
-        progress.end(ended);
-        // The feeder's error first: where training failed too, a failed input is the reason.
+        let (end_ns, cpu_ns) = (clock::mono_now(), clock::cpu_now() - begin_cpu_ns);
+        progress.end(end_ns);
+        // The feeder's error comes first: where training failed too, the failed input is the reason.
         let feeder = feeder.map(Feeder::stop).transpose()?;
         let (steps, final_loss) = trained?;
-        // Before the test, for which a stopped run may not wait; before the queue is closed, because the checkpoint
-        // saves an open queue.
+        // Saved before the test, because a stopped run may be ended during it, and before the queue is closed, because
+        // the checkpoint saves an open queue.
         training.checkpointer.save_last(&training.runner, &training.graph, steps)?;
         feeder.map_or(Ok(()), StoppedFeeder::close)?;
         let test = training.test(steps, progress)?;
@@ -178,7 +178,7 @@ impl Trainer {
             continued: restored_step.is_some(),
             final_loss,
             test,
-            wall_ns: ended - wall,
+            wall_ns: end_ns - begin_ns,
             cpu_ns,
             warnings: Vec::new(),
         };
@@ -191,7 +191,7 @@ impl Trainer {
         let restored = training.checkpointer.restore(&training.runner, &training.graph)?;
         if let Some(restored) = &restored {
             for warning in &restored.warnings {
-                self.observer.event(&Event::Warning(&warning.to_string()));
+                self.observer.on_event(&Event::Warning(&warning.to_string()));
             }
             let step = restored.step;
             // A restarted run whose steps are all done is only tested again.
@@ -201,7 +201,7 @@ impl Trainer {
                     restored.prefix.display()
                 )));
             }
-            self.observer.event(&Event::Resumed { step, checkpoint: &restored.prefix });
+            self.observer.on_event(&Event::Resumed { step, checkpoint: &restored.prefix });
             self.progress.begin(step, 0);
         }
         let step = restored.map(|restored| restored.step);
@@ -211,7 +211,7 @@ impl Trainer {
         }
         let logdir = self.run.folder().path();
         let observer = self.observer.as_ref();
-        training.workers =
+        training.worker_summaries =
             WorkerSummaries::open(&training.graph, &training.runner, logdir, restart.as_ref(), observer)?;
         Ok(training.input.continue_after(step, &training.runner, &training.graph)?)
     }
@@ -251,23 +251,23 @@ mod tests {
         Trainer::new("test", task, options, &Location::Local, observer)
     }
 
-    fn quiet() -> Arc<dyn Observer> {
+    fn silent_observer() -> Arc<dyn Observer> {
         Arc::new(|_: &Event<'_>| {})
     }
 
     #[test]
     fn a_run_trains_its_steps_and_continues_from_its_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
-        let first = trainer(&options(dir.path(), 3), quiet()).unwrap();
+        let first = trainer(&options(dir.path(), 3), silent_observer()).unwrap();
         let progress = Arc::clone(first.progress());
         let run = first.train().unwrap();
         assert_eq!((run.result.steps, run.result.n_done, run.restarts), (3, 3, 0));
-        assert_eq!((progress.done(), run.result.stopped, run.result.continued), (3, false, false));
+        assert_eq!((progress.n_done(), run.result.stopped, run.result.continued), (3, false, false));
         assert!(run.result.final_loss.is_finite() && run.trace.is_none());
 
         let texts: Arc<Mutex<Vec<String>>> = Arc::default();
-        let to = Arc::clone(&texts);
-        let observer = Arc::new(move |event: &Event<'_>| to.lock().unwrap().push(event.to_string()));
+        let sink = Arc::clone(&texts);
+        let observer = Arc::new(move |event: &Event<'_>| sink.lock().unwrap().push(event.to_string()));
         let run = trainer(&options(dir.path(), 5), observer).unwrap().train().unwrap();
         assert_eq!((run.result.steps, run.result.n_done, run.restarts), (5, 2, 1));
         assert!(run.result.continued);
@@ -278,12 +278,12 @@ mod tests {
     #[test]
     fn a_run_without_steps_left_is_wrong_use_but_for_a_restart() {
         let dir = tempfile::tempdir().unwrap();
-        trainer(&options(dir.path(), 2), quiet()).unwrap().train().unwrap();
-        let Err(TrainError::Use(error)) = trainer(&options(dir.path(), 2), quiet()).unwrap().train() else {
+        trainer(&options(dir.path(), 2), silent_observer()).unwrap().train().unwrap();
+        let Err(TrainError::Usage(error)) = trainer(&options(dir.path(), 2), silent_observer()).unwrap().train() else {
             panic!("it trained")
         };
         assert!(error.to_string().ends_with("is of step 2: nothing is left to train; give more --steps"), "{error}");
-        let again = trainer(&options(dir.path(), 2), quiet()).unwrap().restarted(true);
+        let again = trainer(&options(dir.path(), 2), silent_observer()).unwrap().with_restart(true);
         let run = again.train().unwrap();
         assert_eq!((run.result.steps, run.result.n_done), (2, 0), "it was only tested again");
     }
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_stopped_run_ends_after_its_step() {
         let dir = tempfile::tempdir().unwrap();
-        let stopped = trainer(&options(dir.path(), 1_000_000), quiet()).unwrap();
+        let stopped = trainer(&options(dir.path(), 1_000_000), silent_observer()).unwrap();
         stopped.progress().stop();
         let run = stopped.train().unwrap();
         assert_eq!((run.result.steps, run.result.stopped), (1, true));

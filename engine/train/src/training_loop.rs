@@ -10,14 +10,14 @@ use events::clock;
 use summaries::SummaryWriter;
 
 use crate::backend::{Backend, StepRunner};
-use crate::backups::{self, Pace};
+use crate::backups::{self, StepSignal};
 use crate::checkpointer::Checkpointer;
 use crate::evaluator::Evaluator;
 use crate::input::Input;
 use crate::named_graph::NamedGraph;
 use crate::progress::Progress;
 use crate::result::TestResult;
-use crate::worker_summaries::{SummaryIntervals, SummaryNodes, WorkerSummaries};
+use crate::worker_summaries::{DueSummaries, SummaryIntervals, SummaryNodes, WorkerSummaries};
 
 /// Steps between scalar summaries.
 const SCALARS_EVERY: u64 = 10;
@@ -30,7 +30,7 @@ pub(crate) struct TrainingLoop {
     pub evaluator: Evaluator,
     pub writer: SummaryWriter,
     /// On a cluster, the workers that write summaries of their own.
-    pub workers: WorkerSummaries,
+    pub worker_summaries: WorkerSummaries,
     pub checkpointer: Checkpointer,
     /// Steps to train.
     pub steps: u64,
@@ -45,9 +45,10 @@ struct StepSpec<'a> {
     replica: usize,
     batch: Vec<Tensor>,
     /// Whether loss and scalars are fetched.
-    summarise: bool,
+    is_summarised: bool,
     cancel: Option<&'a CancelToken>,
-    workers: SummaryNodes<'a>,
+    /// The nodes that make workers write summaries.
+    summary_nodes: SummaryNodes<'a>,
 }
 
 impl TrainingLoop {
@@ -69,7 +70,7 @@ impl TrainingLoop {
 
     /// Closes the event files and the session; returns a warning for each file that is incomplete.
     pub fn close(self) -> Vec<String> {
-        let mut warnings: Vec<String> = self.workers.close(&self.graph, &self.runner).into_iter().collect();
+        let mut warnings: Vec<String> = self.worker_summaries.close(&self.graph, &self.runner).into_iter().collect();
         if let Backend::Cluster(session) = &self.runner.backend {
             session.close();
         }
@@ -82,19 +83,19 @@ impl TrainingLoop {
         self.checkpointer.restored_step().unwrap_or(0)
     }
 
-    /// Asynchronous training: each tower has a thread, and they share the steps.
+    /// Trains asynchronously: each tower has a thread, and the threads share the steps.
     fn run_replicas(&self, progress: &Progress) -> anyhow::Result<(u64, f32)> {
-        let next = AtomicU64::new(self.n_restored_steps());
-        let failed = AtomicBool::new(false);
+        let n_begun = AtomicU64::new(self.n_restored_steps());
+        let has_failed = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let replicas: Vec<_> = (1..self.graph.train_ops.len())
                 .map(|replica| {
-                    let (next, failed) = (&next, &failed);
-                    let body = move || self.run_replica(replica, next, failed, progress).map(drop);
+                    let (n_begun, has_failed) = (&n_begun, &has_failed);
+                    let body = move || self.run_replica(replica, n_begun, has_failed, progress).map(drop);
                     std::thread::Builder::new().name(format!("replica{replica}")).spawn_scoped(scope, body)
                 })
                 .collect();
-            let mut result = self.run_replica(0, &next, &failed, progress);
+            let mut result = self.run_replica(0, &n_begun, &has_failed, progress);
             for replica in replicas {
                 let ended = replica.context("starting a replica's thread")?.join();
                 let ended = ended.map_err(|_| anyhow!("a replica's thread panicked")).and_then(|ended| ended);
@@ -103,7 +104,7 @@ impl TrainingLoop {
                 }
             }
             let loss = result?;
-            Ok((next.load(Ordering::Relaxed).min(self.steps), loss))
+            Ok((n_begun.load(Ordering::Relaxed).min(self.steps), loss))
         })
     }
 
@@ -111,28 +112,29 @@ impl TrainingLoop {
     fn run_replica(
         &self,
         replica: usize,
-        next: &AtomicU64,
-        failed: &AtomicBool,
+        n_begun: &AtomicU64,
+        has_failed: &AtomicBool,
         progress: &Progress,
     ) -> anyhow::Result<f32> {
         let mut loss = f32::NAN;
         let (mut intervals, mut last_test) = (SummaryIntervals::default(), 0);
         loop {
-            let step = next.fetch_add(1, Ordering::Relaxed) + 1;
-            if step > self.steps || progress.is_stopping() || failed.load(Ordering::Relaxed) {
-                // Returned, so that `next` ends as the number of steps that were done.
-                next.fetch_sub(1, Ordering::Relaxed);
+            let step = n_begun.fetch_add(1, Ordering::Relaxed) + 1;
+            if step > self.steps || progress.is_stopping() || has_failed.load(Ordering::Relaxed) {
+                // Subtracted again, so that `n_begun` ends as the number of steps that were done.
+                n_begun.fetch_sub(1, Ordering::Relaxed);
                 return Ok(loss);
             }
             let due = intervals.due(step, SCALARS_EVERY, self.histograms_every);
-            let workers = self.workers.nodes(&self.graph, replica..replica + 1, step, due);
-            let spec = StepSpec { replica, summarise: replica == 0 && due.0, workers, ..StepSpec::default() };
-            let done = self.step(step, spec).with_context(|| format!("step {step}"));
-            if let Some(value) = done.inspect_err(|_| failed.store(true, Ordering::Relaxed))? {
+            let summary_nodes = self.worker_summaries.nodes(&self.graph, replica..replica + 1, step, due);
+            let is_summarised = replica == 0 && due.scalars;
+            let spec = StepSpec { replica, is_summarised, summary_nodes, ..StepSpec::default() };
+            let step_loss = self.run_step(step, spec).with_context(|| format!("step {step}"));
+            if let Some(value) = step_loss.inspect_err(|_| has_failed.store(true, Ordering::Relaxed))? {
                 loss = value;
                 progress.set_loss(loss);
             }
-            progress.step_done(step);
+            progress.set_n_done(step);
             if replica == 0 && step - last_test >= self.histograms_every && step < self.steps {
                 last_test = step;
                 self.test(step, progress)?;
@@ -160,10 +162,10 @@ impl TrainingLoop {
                 tower,
                 step,
                 cancel,
-                self.workers.nodes(&self.graph, tower..tower + 1, step, due),
+                self.worker_summaries.nodes(&self.graph, tower..tower + 1, step, due),
             )
         };
-        backups::train_with_towers(pushes.ops.len(), push, |pace| self.run_in_order(progress, Some(pace)))
+        backups::train_with_towers(pushes.ops.len(), push, |signal| self.run_in_order(progress, Some(signal)))
     }
 
     fn push_gradients(
@@ -172,52 +174,52 @@ impl TrainingLoop {
         tower: usize,
         step: u64,
         cancel: &CancelToken,
-        workers: SummaryNodes<'_>,
+        summary_nodes: SummaryNodes<'_>,
     ) -> anyhow::Result<()> {
         let summary_step = Some(step as i64);
         let options = RunOptions { label: "gradients", summary_step, cancel: Some(cancel), ..RunOptions::default() };
-        // The training step runs no tower here, so that the images come from the step of tower 0.
+        // With backup workers the training step runs no tower: the images come from the step of tower 0.
         let images = self.graph.images.filter(|_| tower == 0 && self.is_for_histograms(step));
         let images = images.map(|images| self.graph.name(images));
-        let SummaryNodes { mut feeds, mut targets } = workers;
+        let SummaryNodes { mut feeds, mut targets } = summary_nodes;
         feeds.push((self.graph.name(pushes.done), Tensor::scalar(step as i64 - 1)));
         targets.push(self.graph.name(pushes.ops[tower]));
         let fetched = self.runner.run_step(&options, &feeds, images.as_slice(), &targets)?;
         fetched.iter().try_for_each(|summary| self.write(summary, step))
     }
 
-    /// Runs the steps one by one; with backup workers `pace` starts the towers' steps.
-    fn run_in_order(&self, progress: &Progress, pace: Option<&Pace>) -> anyhow::Result<(u64, f32)> {
+    /// Runs the steps one by one; with backup workers `signal` starts the towers' steps.
+    fn run_in_order(&self, progress: &Progress, signal: Option<&StepSignal>) -> anyhow::Result<(u64, f32)> {
         let last = self.steps;
-        let is_fed = self.graph.is_fed() && pace.is_none();
+        let is_fed = self.graph.is_fed() && signal.is_none();
         let mut loss = f32::NAN;
         for step in self.n_restored_steps() + 1..=last {
-            let stop = progress.is_stopping();
+            let is_stopping = progress.is_stopping();
             let batch = if is_fed { self.input.batches(self.graph.feeds.len()) } else { Vec::new() };
-            let summarise = stop || self.is_for_scalars(step);
-            let cancel = pace.map(|pace| pace.begin(step));
+            let is_summarised = is_stopping || self.is_for_scalars(step);
+            let cancel = signal.map(|signal| signal.begin(step));
             // With backup workers the towers write summaries in their own steps, in `push_gradients`.
-            let workers = match pace {
+            let summary_nodes = match signal {
                 Some(_) => SummaryNodes::default(),
                 None => {
-                    let due = (summarise, self.is_for_histograms(step));
-                    self.workers.nodes(&self.graph, 0..self.graph.towers.len(), step, due)
+                    let due = DueSummaries { scalars: is_summarised, histograms: self.is_for_histograms(step) };
+                    self.worker_summaries.nodes(&self.graph, 0..self.graph.towers.len(), step, due)
                 }
             };
-            let spec = StepSpec { batch, summarise, cancel, workers, ..StepSpec::default() };
-            if let Some(value) = self.step(step, spec).with_context(|| format!("step {step}"))? {
+            let spec = StepSpec { batch, is_summarised, cancel, summary_nodes, ..StepSpec::default() };
+            if let Some(value) = self.run_step(step, spec).with_context(|| format!("step {step}"))? {
                 loss = value;
                 progress.set_loss(loss);
             }
-            progress.step_done(step);
-            // The caller saves and tests a stopped run. It tests the last step too, which is therefore not tested here.
-            if stop {
+            progress.set_n_done(step);
+            // The caller saves and tests a stopped run, and tests the model after the last step.
+            if is_stopping {
                 return Ok((step, loss));
             }
             if step.is_multiple_of(self.histograms_every) && step < last {
                 self.test(step, progress)?;
             }
-            // After the test: the checkpoint then has the state that the test changed, and a continued run has it too.
+            // Saved after the test, so that a continued run also has the state that the test changed.
             self.save(step)?;
         }
         Ok((last, loss))
@@ -241,20 +243,19 @@ impl TrainingLoop {
         step == 1 || step.is_multiple_of(self.histograms_every)
     }
 
-    /// Runs one step; returns the loss if the step summarises.
-    fn step(&self, step: u64, spec: StepSpec<'_>) -> anyhow::Result<Option<f32>> {
-        let StepSpec { replica, batch, summarise, cancel, workers } = spec;
+    /// Runs one step; returns the loss if the step is summarised.
+    fn run_step(&self, step: u64, spec: StepSpec<'_>) -> anyhow::Result<Option<f32>> {
+        let StepSpec { replica, batch, is_summarised, cancel, summary_nodes } = spec;
         let graph = &self.graph;
         let options = RunOptions { label: "train", summary_step: Some(step as i64), cancel, ..RunOptions::default() };
-        let SummaryNodes { mut feeds, mut targets } = workers;
-        // The batch comes first in the zip: it is empty where a queue feeds the step, whose outputs have no names to
-        // feed.
+        let SummaryNodes { mut feeds, mut targets } = summary_nodes;
+        // The batch comes first in the zip, because it is empty where a queue feeds the step: then no feed is named.
         feeds.extend(
             batch.into_iter().zip(graph.feeds.iter().flatten()).map(|(value, feed)| (graph.name(*feed), value)),
         );
         targets.push(graph.name(graph.train_ops[replica]));
         let mut fetches: Vec<&str> = Vec::new();
-        if summarise {
+        if is_summarised {
             fetches.extend([graph.name(graph.losses[replica]), graph.name(graph.scalars)]);
         }
         if replica == 0 && self.is_for_histograms(step) {
@@ -263,7 +264,7 @@ impl TrainingLoop {
             fetches.extend(images.map(|images| graph.name(images)));
         }
         let fetched = self.runner.run_step(&options, &feeds, &fetches, &targets)?;
-        let (loss, summaries) = fetched.split_at(usize::from(summarise));
+        let (loss, summaries) = fetched.split_at(usize::from(is_summarised));
         summaries.iter().try_for_each(|summary| self.write(summary, step))?;
         Ok(loss.first().map(Tensor::item::<f32>).transpose()?)
     }

@@ -68,7 +68,7 @@ impl WorkerTask {
     /// Starts to listen, and to fill the queue of the tower where there is input.
     ///
     /// # Errors
-    /// `TrainError::Use` when the cluster or the task in it is not known, `TrainError::Work` when it cannot listen.
+    /// `TrainError::Usage` when the cluster or the task in it is not known, `TrainError::Work` when it cannot listen.
     pub fn start(options: &WorkerTaskOptions, observer: Arc<dyn Observer>) -> Result<WorkerTask> {
         if options.memory_limit.is_some() {
             engine::memory::set_limit(options.memory_limit);
@@ -92,7 +92,7 @@ impl WorkerTask {
         let input = options.input.as_ref().map(|spec| TowerInput::new(spec, &cluster, &worker, observer));
         let input = input.transpose()?.map(Arc::new);
         if let Some(input) = &input {
-            // First the watcher: a master that is already connected may reset the queue at any time.
+            // The watcher comes first: a master that is already connected may reset the queue at any time.
             worker.watch_resets(Arc::clone(input) as Arc<dyn ResetWatcher>);
             input.start()?;
         }
@@ -110,19 +110,19 @@ impl WorkerTask {
     }
 
     /// Whether the task ignores the first signal to end: mpirun signals all processes at once, and the client must
-    /// still save with its workers, which end when it ends.
-    pub fn leaves_first_signal(&self) -> bool {
+    /// still save with its workers. They end when the client ends.
+    pub fn ignores_first_signal(&self) -> bool {
         matches!(self.membership, Membership::Mpi(_))
     }
 
     /// Calls `end` when the client of this task's MPI job ends; never for other tasks.
     ///
     /// # Errors
-    /// MPI's.
+    /// An MPI call failed.
     pub fn on_client_end(&self, end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
         match &self.membership {
-            Membership::Known(..) => Ok(()),
-            Membership::Mpi(membership) => membership.at_end(end),
+            Membership::Static(..) => Ok(()),
+            Membership::Mpi(membership) => membership.on_client_end(end),
         }
     }
 
@@ -137,9 +137,9 @@ impl WorkerTask {
 
 /// The cluster that a task belongs to.
 enum Membership {
-    /// Known from a file, or from a launcher's environment.
-    Known(Cluster, TaskName),
-    /// Known from MPI.
+    /// A cluster of a file, or of a launcher's environment.
+    Static(Cluster, TaskName),
+    /// The processes of an MPI job.
     Mpi(mpi::Membership),
 }
 
@@ -148,12 +148,12 @@ impl Membership {
         match address {
             TaskAddress::File { file, job, task } => {
                 let cluster = Cluster::read(file).map_err(TrainError::wrong_use)?;
-                Ok(Membership::Known(cluster, TaskName::new(job, *task)))
+                Ok(Membership::Static(cluster, TaskName::new(job, *task)))
             }
             TaskAddress::Mpi => mpi::Membership::join().map(Membership::Mpi),
             TaskAddress::Environment => {
-                let known = Cluster::from_environment(|name| std::env::var(name).ok());
-                known.map(|(cluster, task)| Membership::Known(cluster, task)).map_err(|error| {
+                let found = Cluster::from_environment(|name| std::env::var(name).ok());
+                found.map(|(cluster, task)| Membership::Static(cluster, task)).map_err(|error| {
                     TrainError::wrong_use(format_args!("{error}; or give --job NAME --task N --cluster FILE"))
                 })
             }
@@ -163,7 +163,7 @@ impl Membership {
     /// The job id of the cluster, the task's name, the address where it listens, and its credentials.
     fn task(&self) -> Result<(String, TaskName, Address, Option<Security>)> {
         match self {
-            Membership::Known(cluster, task) => {
+            Membership::Static(cluster, task) => {
                 let address = cluster.address(task).map_err(TrainError::wrong_use)?;
                 let security = cluster.security(Some(address)).map_err(TrainError::wrong_use)?;
                 Ok((cluster.id.clone(), task.clone(), address.clone(), security))
@@ -174,21 +174,21 @@ impl Membership {
 
     /// The limits of connections. Under MPI they lend no memory: MPI moves large tensors within a host, too.
     fn limits(&self) -> Limits {
-        Limits { lends: matches!(self, Membership::Known(..)), ..Limits::default() }
+        Limits { lends: matches!(self, Membership::Static(..)), ..Limits::default() }
     }
 
     fn cluster(&self, worker: &Worker) -> Result<Cluster> {
         match self {
-            Membership::Known(cluster, _) => Ok(cluster.clone()),
+            Membership::Static(cluster, _) => Ok(cluster.clone()),
             Membership::Mpi(membership) => membership.cluster(worker),
         }
     }
 }
 
-/// The input of this task's tower: of N tasks each takes every N-th batch. It begins at the batch that the training
-/// client sends, and anew for the next client.
+/// The input of this task's tower: each of N tasks takes every N-th batch. Every training client sends the position of
+/// the first batch anew.
 struct TowerInput {
-    make: Box<dyn Fn() -> Result<Feeder> + Send + Sync>,
+    make_feeder: Box<dyn Fn() -> Result<Feeder> + Send + Sync>,
     feeder: Mutex<Option<Feeder>>,
     task: String,
     observer: Arc<dyn Observer>,
@@ -201,16 +201,16 @@ impl TowerInput {
             let task = worker.task();
             return Err(TrainError::wrong_use(format_args!("--input is for tasks of the job {JOB}, not for {task}")));
         };
-        let (n, device, task) = (towers.len(), Arc::clone(&worker.devices()[0]), worker.task().to_string());
+        let (n_towers, device, task) = (towers.len(), Arc::clone(&worker.devices()[0]), worker.task().to_string());
         let spec = spec.clone();
-        let make = move || feeder(spec.load()?, &device, tower, n);
-        Ok(TowerInput { make: Box::new(make), feeder: Mutex::default(), task, observer })
+        let make_feeder = move || start_feeder(spec.load()?, &device, tower, n_towers);
+        Ok(TowerInput { make_feeder: Box::new(make_feeder), feeder: Mutex::default(), task, observer })
     }
 
     fn start(&self) -> Result<()> {
         let mut feeder = self.feeder.lock();
         if feeder.is_none() {
-            *feeder = Some((self.make)()?);
+            *feeder = Some((self.make_feeder)()?);
         }
         Ok(())
     }
@@ -223,28 +223,28 @@ impl TowerInput {
 impl ResetWatcher for TowerInput {
     fn before_reset(&self) {
         if let Err(error) = self.end() {
-            self.observer.event(&Event::Warning(&format!("{}: {error:#}", self.task)));
+            self.observer.on_event(&Event::Warning(&format!("{}: {error:#}", self.task)));
         }
     }
 
     fn after_reset(&self) {
         if let Err(error) = self.start() {
-            self.observer.event(&Event::InputFailed { task: &self.task, error: &format!("{error:?}") });
+            self.observer.on_event(&Event::InputFailed { task: &self.task, error: &format!("{error:?}") });
         }
     }
 }
 
 /// Starts to fill the queue of a tower, from the batch that the training client sends.
-fn feeder(task: Task, device: &Arc<Device>, tower: usize, n: usize) -> Result<Feeder> {
+fn start_feeder(task: Task, device: &Arc<Device>, tower: usize, n_towers: usize) -> Result<Feeder> {
     let graph = Graph::new();
     let (_, enqueue) =
         tower_queue(&graph, task.network.as_ref(), tower, QUEUE_CAPACITY).context("building the input")?;
     let position = tower_position(&graph, tower).context("building the input")?;
-    let names = NodeNames::of(&graph);
-    let position = names.of_first(position.received).to_owned();
+    let names = NodeNames::from_graph(&graph);
+    let position = names.name(position.received).to_owned();
     let options = SessionOptions { devices: vec![Arc::clone(device)], threads: Some(1), ..SessionOptions::default() };
     let session = Session::new(&graph, options).context("starting the input's session")?;
-    let mut next_batch = share(task.next_batch, tower, n);
+    let mut next_batch = every_nth(task.next_batch, tower, n_towers);
     let begin = move |session: &Session, cancel: &CancelToken| {
         let options = RunOptions { label: "input", cancel: Some(cancel), ..RunOptions::default() };
         let position = session.run_step(&options, &[], &[&position], &[])?;
@@ -260,8 +260,8 @@ fn feeder(task: Task, device: &Arc<Device>, tower: usize, n: usize) -> Result<Fe
     Ok(Feeder::start(Arc::new(session), &names, &enqueue, begin)?)
 }
 
-/// Every `n`-th batch, from the `first` on.
-fn share(mut all: NextBatch, first: usize, n: usize) -> NextBatch {
+/// Returns every `n`-th batch of `all`, beginning with number `first`.
+fn every_nth(mut all: NextBatch, first: usize, n: usize) -> NextBatch {
     Box::new(move || {
         (0..first).for_each(|_| drop(all()));
         let batch = all();
@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn shares_are_disjoint_and_complete() {
-        let mut shares: Vec<NextBatch> = (0..3).map(|first| share(numbers(), first, 3)).collect();
-        let got: Vec<i32> = (0..12).map(|i| shares[i % 3]()[0].item::<i32>().unwrap()).collect();
-        assert_eq!(got, (0..12).collect::<Vec<_>>());
+        let mut shares: Vec<NextBatch> = (0..3).map(|first| every_nth(numbers(), first, 3)).collect();
+        let batches: Vec<i32> = (0..12).map(|i| shares[i % 3]()[0].item::<i32>().unwrap()).collect();
+        assert_eq!(batches, (0..12).collect::<Vec<_>>());
     }
 }

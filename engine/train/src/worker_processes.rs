@@ -13,9 +13,9 @@ use gather::Scratch;
 use crate::backend::JOB;
 
 /// How long a worker may take to end.
-const TO_END: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a worker may take until it listens.
-const TO_LISTEN: Duration = Duration::from_secs(30);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A folder for sockets, which this user alone reaches. Its name is short: a socket's path has at most about 100 bytes.
 pub(crate) fn scratch_folder() -> anyhow::Result<Scratch> {
@@ -30,10 +30,10 @@ pub(crate) enum StartError {
     Failed(anyhow::Error),
 }
 
-/// Worker processes. They are killed when this is dropped, and end when this process ends.
+/// Worker processes, which are killed when this is dropped, and end when this process ends.
 pub(crate) struct WorkerProcesses {
     children: Vec<Child>,
-    /// The file of the cluster that they form.
+    /// The file of the cluster that the workers form.
     pub file: PathBuf,
 }
 
@@ -50,17 +50,17 @@ impl WorkerProcesses {
         let mut workers = WorkerProcesses { children: Vec::new(), file };
         for task in 0..n {
             let spawned = command(&workers.file, task).and_then(|mut command| {
-                as_child(&mut command, trace)?;
+                configure_child(&mut command, trace)?;
                 command.spawn()
             });
             let child = spawned.context("starting a worker");
             workers.children.push(child.map_err(StartError::Failed)?);
         }
         for (task, child) in workers.children.iter_mut().enumerate() {
-            let name = name(task);
+            let name = task_name(task);
             if let Err(error) = wait_until_listening(child) {
-                return Err(match wait(child, TO_END) {
-                    Some(status) if status.code().is_none() => StartError::Lost(was_lost(&name, status)),
+                return Err(match wait_for_exit(child, END_TIMEOUT) {
+                    Some(status) if status.code().is_none() => StartError::Lost(loss_text(&name, status)),
                     Some(status) => StartError::Failed(anyhow!("{name} ended at once, with {status}")),
                     None => StartError::Failed(error.context(format!("starting {name}"))),
                 });
@@ -69,23 +69,23 @@ impl WorkerProcesses {
         Ok(workers)
     }
 
-    /// Names the first worker that has ended, and says how.
-    pub fn lost(&mut self) -> Option<String> {
+    /// Describes the loss of the first worker that has ended; `None` while all run.
+    pub fn find_lost(&mut self) -> Option<String> {
         let mut ended = self.children.iter_mut().enumerate();
-        ended.find_map(|(task, child)| Some(was_lost(&name(task), child.try_wait().ok().flatten()?)))
+        ended.find_map(|(task, child)| Some(loss_text(&task_name(task), child.try_wait().ok().flatten()?)))
     }
 
     /// Closes the workers' standard input, at which they end, and waits for them; adds a warning for each that fails.
     pub fn end(mut self, warnings: &mut Vec<String>) {
         self.children.iter_mut().for_each(|child| drop(child.stdin.take()));
-        let begin = events::clock::mono_now();
+        let begin_ns = events::clock::mono_now();
         for (task, child) in self.children.iter_mut().enumerate() {
-            let waited = Duration::from_nanos((events::clock::mono_now() - begin).max(0) as u64);
-            let name = name(task);
-            match wait(child, TO_END.saturating_sub(waited)) {
+            let waited = Duration::from_nanos((events::clock::mono_now() - begin_ns).max(0) as u64);
+            let name = task_name(task);
+            match wait_for_exit(child, END_TIMEOUT.saturating_sub(waited)) {
                 Some(status) if status.success() => {}
                 Some(status) => warnings.push(format!("{name} ended with {status}")),
-                None => warnings.push(format!("{name} did not end within {} s and was killed", TO_END.as_secs())),
+                None => warnings.push(format!("{name} did not end within {} s and was killed", END_TIMEOUT.as_secs())),
             }
         }
     }
@@ -107,11 +107,11 @@ impl Drop for WorkerProcesses {
     }
 }
 
-fn name(task: usize) -> String {
+fn task_name(task: usize) -> String {
     format!("/job:{JOB}/task:{task}")
 }
 
-fn was_lost(name: &str, status: ExitStatus) -> String {
+fn loss_text(name: &str, status: ExitStatus) -> String {
     format!("{name} was lost: it ended with {status}")
 }
 
@@ -127,7 +127,7 @@ fn write_cluster(folder: &Path, n: u16, file: &Path) -> anyhow::Result<()> {
 
 /// Makes a process of the run communicate through pipes and record into `trace`. In a process group of its own it
 /// receives no Ctrl-C: this process ends it.
-pub(crate) fn as_child(command: &mut Command, trace: Option<&Path>) -> io::Result<()> {
+pub(crate) fn configure_child(command: &mut Command, trace: Option<&Path>) -> io::Result<()> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     match trace {
         // The collector of this process drains the rings of every process that records into the folder.
@@ -142,7 +142,7 @@ pub(crate) fn as_child(command: &mut Command, trace: Option<&Path>) -> io::Resul
 /// Waits until a worker prints its address.
 fn wait_until_listening(child: &mut Child) -> anyhow::Result<()> {
     let stdout = child.stdout.take().context("its output is a pipe")?;
-    let (sender, has_line) = mpsc::channel();
+    let (sender, first_line) = mpsc::channel();
     let read = move || {
         let mut line = String::new();
         let n = BufReader::<ChildStdout>::new(stdout).read_line(&mut line);
@@ -150,16 +150,16 @@ fn wait_until_listening(child: &mut Child) -> anyhow::Result<()> {
         let _ = sender.send(n.is_ok_and(|n| n > 0));
     };
     std::thread::Builder::new().name("listening".into()).spawn(read)?;
-    match has_line.recv_timeout(TO_LISTEN) {
+    match first_line.recv_timeout(LISTEN_TIMEOUT) {
         Ok(true) => Ok(()),
         Ok(false) => Err(anyhow!("it ended")),
-        Err(_) => Err(anyhow!("it does not listen after {} s", TO_LISTEN.as_secs())),
+        Err(_) => Err(anyhow!("it does not listen after {} s", LISTEN_TIMEOUT.as_secs())),
     }
 }
 
-/// Waits for a process to end; `None` where it still runs after `within`.
-pub(crate) fn wait(child: &mut Child, within: Duration) -> Option<ExitStatus> {
-    let deadline = events::clock::mono_now().saturating_add(within.as_nanos() as i64);
+/// Waits for a process to end; `None` where it still runs after `timeout`.
+pub(crate) fn wait_for_exit(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
+    let deadline = events::clock::mono_now().saturating_add(timeout.as_nanos() as i64);
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);

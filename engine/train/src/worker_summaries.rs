@@ -22,20 +22,28 @@ pub(crate) struct SummaryNodes<'a> {
 /// The last steps in which a tower wrote scalars and histograms, for towers that do not take part in every step.
 #[derive(Default)]
 pub(crate) struct SummaryIntervals {
-    scalars: Option<u64>,
-    histograms: Option<u64>,
+    last_scalars: Option<u64>,
+    last_histograms: Option<u64>,
+}
+
+/// The summaries that a step writes.
+#[derive(Clone, Copy)]
+pub(crate) struct DueSummaries {
+    pub scalars: bool,
+    pub histograms: bool,
 }
 
 impl SummaryIntervals {
-    /// Whether scalars and histograms are due in a step of the tower: in its first step, and once that many steps of
-    /// the run have passed.
-    pub fn due(&mut self, step: u64, scalars_every: u64, histograms_every: u64) -> (bool, bool) {
-        let due = |last: &mut Option<u64>, every| {
+    /// The summaries that are due in a step of the tower: in its first step, and once the given number of steps of the
+    /// run have passed.
+    pub fn due(&mut self, step: u64, scalars_every: u64, histograms_every: u64) -> DueSummaries {
+        let is_due = |last: &mut Option<u64>, every| {
             let is_due = last.is_none_or(|last| step.saturating_sub(last) >= every);
             *last = if is_due { Some(step) } else { *last };
             is_due
         };
-        (due(&mut self.scalars, scalars_every), due(&mut self.histograms, histograms_every))
+        let scalars = is_due(&mut self.last_scalars, scalars_every);
+        DueSummaries { scalars, histograms: is_due(&mut self.last_histograms, histograms_every) }
     }
 }
 
@@ -46,7 +54,7 @@ pub(crate) struct WorkerSummaries {
 }
 
 impl WorkerSummaries {
-    /// Makes each worker create its event file in the folder `worker_K`, beginning with the event `first` if there is
+    /// Makes each worker create its event file in the folder `worker_K`, beginning with `first_event` if there is
     /// one. Where a worker fails, training goes on without summaries of workers, and the observer receives the reason
     /// as a warning.
     ///
@@ -56,7 +64,7 @@ impl WorkerSummaries {
         graph: &NamedGraph,
         runner: &StepRunner,
         logdir: &Path,
-        first: Option<&formats::proto::Event>,
+        first_event: Option<&formats::proto::Event>,
         observer: &dyn Observer,
     ) -> anyhow::Result<WorkerSummaries> {
         let towers = &graph.towers;
@@ -67,32 +75,32 @@ impl WorkerSummaries {
         let logdir = std::path::absolute(logdir)?;
         let folder = |tower: usize| path_tensor(&logdir.join(format!("worker_{tower}")));
         let feeds = towers.iter().enumerate().map(|(idx, tower)| (graph.name(tower.logdir), folder(idx)));
-        let mut opened = step(runner, &feeds.collect::<Vec<_>>(), &targets(graph, |tower| tower.open));
-        if let (Ok(()), Some(event)) = (&opened, first) {
+        let mut opened = run_step(runner, &feeds.collect::<Vec<_>>(), &targets(graph, |tower| tower.open));
+        if let (Ok(()), Some(event)) = (&opened, first_event) {
             let event = Tensor::string(event.encode_to_vec());
             let feeds: Vec<_> = towers.iter().map(|tower| (graph.name(tower.event), event.clone())).collect();
-            opened = step(runner, &feeds, &targets(graph, |tower| tower.import));
+            opened = run_step(runner, &feeds, &targets(graph, |tower| tower.import));
         }
         match opened {
             Ok(()) => Ok(WorkerSummaries { is_open: true }),
             Err(error) if backend::lost_task(&error).is_some() => Err(error),
             Err(error) => {
-                observer.event(&Event::Warning(&format!("the workers write no summaries of their own: {error:#}")));
+                observer.on_event(&Event::Warning(&format!("the workers write no summaries of their own: {error:#}")));
                 Ok(WorkerSummaries::default())
             }
         }
     }
 
-    /// The nodes with which these towers write the summaries of `step` that are `due`: scalars, histograms.
+    /// The nodes with which these towers write the summaries of `step` that are `due`.
     pub fn nodes<'a>(
         &self,
         graph: &'a NamedGraph,
         towers: Range<usize>,
         step: u64,
-        due: (bool, bool),
+        due: DueSummaries,
     ) -> SummaryNodes<'a> {
         let mut nodes = SummaryNodes::default();
-        let (scalars, histograms) = due;
+        let DueSummaries { scalars, histograms } = due;
         if !self.is_open || !(scalars || histograms) {
             return nodes;
         }
@@ -106,7 +114,7 @@ impl WorkerSummaries {
 
     /// Closes the event files; returns a warning where that failed.
     pub fn close(&self, graph: &NamedGraph, runner: &StepRunner) -> Option<String> {
-        let closed = self.is_open.then(|| step(runner, &[], &targets(graph, |tower| tower.close)));
+        let closed = self.is_open.then(|| run_step(runner, &[], &targets(graph, |tower| tower.close)));
         closed.and_then(Result::err).map(|error| format!("summaries of workers: {error:#}"))
     }
 }
@@ -115,7 +123,7 @@ fn targets(graph: &NamedGraph, node: impl Fn(&TowerSummaries) -> engine::graph::
     graph.towers.iter().map(|tower| graph.name(node(tower))).collect()
 }
 
-fn step(runner: &StepRunner, feeds: &[(&str, Tensor)], targets: &[&str]) -> anyhow::Result<()> {
+fn run_step(runner: &StepRunner, feeds: &[(&str, Tensor)], targets: &[&str]) -> anyhow::Result<()> {
     let options = RunOptions { label: "summaries", ..RunOptions::default() };
     runner.run_step(&options, feeds, &[], targets).map(drop)
 }
@@ -128,6 +136,7 @@ mod tests {
     fn summaries_are_due_in_the_first_step_and_after_each_interval() {
         let mut intervals = SummaryIntervals::default();
         let due: Vec<_> = [3, 4, 12, 13, 25, 103].map(|step| intervals.due(step, 10, 100)).into();
+        let due: Vec<_> = due.iter().map(|due| (due.scalars, due.histograms)).collect();
         let expected = [(true, true), (false, false), (false, false), (true, false), (true, false), (true, true)];
         assert_eq!(due, expected);
     }

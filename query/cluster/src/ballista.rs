@@ -2,7 +2,7 @@
 
 use crate::error::ClusterError;
 use crate::job::{Job, Scheduler};
-use crate::ship::{Shipping, rows_in_plan};
+use crate::ship::{PlanConverter, rows_in_plan};
 use async_trait::async_trait;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::optimizer::with_ballista_optimizer_rules;
@@ -29,16 +29,17 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Ballista {
     scheduler: Scheduler,
     scratch: Option<PathBuf>,
-    running: Mutex<Running>,
+    current: Mutex<CurrentQuery>,
 }
 
 /// The state of the current or last query.
 #[derive(Default)]
-struct Running {
-    /// The submission, in a task of its own: a query that is cancelled while its plan is sent has a job, too.
+struct CurrentQuery {
+    /// The task that submits the plan. A query that is cancelled while its plan is sent has a job too, which this task
+    /// returns.
     job: Option<JoinHandle<Option<Job>>>,
     /// The folder of the query's files, deleted when this is dropped.
-    written: Option<tempfile::TempDir>,
+    folder: Option<tempfile::TempDir>,
 }
 
 impl Ballista {
@@ -55,15 +56,15 @@ impl Ballista {
             Err(error) => Err(ClusterError::Scratch { path, reason: error.to_string() }),
         });
         Ok(Ballista {
-            scheduler: Scheduler::new(parse(address)?),
+            scheduler: Scheduler::new(parse_address(address)?),
             scratch: scratch.transpose()?,
-            running: Mutex::default(),
+            current: Mutex::default(),
         })
     }
 }
 
 /// The HTTP address of a scheduler.
-fn parse(address: &str) -> Result<Url, ClusterError> {
+fn parse_address(address: &str) -> Result<Url, ClusterError> {
     let refused = |reason: &str| ClusterError::Address { address: address.to_owned(), reason: reason.to_owned() };
     let (scheme, rest) = address.split_once("://").unwrap_or(("df", address));
     match scheme {
@@ -94,13 +95,13 @@ impl query::Cluster for Ballista {
 
     async fn run(&self, plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let client = self.scheduler.connect().await?;
-        let mut shipping = Shipping::new(Arc::clone(&context), self.scratch.clone());
-        let plan = shipping.plan(plan).await?;
-        self.running.lock().written = shipping.written;
+        let mut converter = PlanConverter::new(Arc::clone(&context), self.scratch.clone());
+        let plan = converter.convert(plan).await?;
+        self.current.lock().folder = converter.folder;
         let schema = plan.schema();
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let scheduler = self.scheduler.clone();
-        self.running.lock().job = Some(tokio::spawn(async move {
+        self.current.lock().job = Some(tokio::spawn(async move {
             let job = scheduler.submit(client, &plan, &context).await;
             let submitted = job.as_ref().ok().cloned();
             // Sending fails where the query was cancelled; `release` then ends the job.
@@ -108,9 +109,9 @@ impl query::Cluster for Ballista {
             submitted
         }));
         let job = receiver.await.map_err(|e| DataFusionError::External(Box::new(e)))??;
-        let parts = self.scheduler.result(job).await?;
+        let batches = self.scheduler.result(job).await?;
         let target = Arc::clone(&schema);
-        let rows = parts.and_then(move |batch| {
+        let rows = batches.and_then(move |batch| {
             let target = Arc::clone(&target);
             async move { rows_in_plan(&batch, target) }
         });
@@ -118,17 +119,17 @@ impl query::Cluster for Ballista {
     }
 
     async fn release(&self) {
-        let Running { job, written } = std::mem::take(&mut *self.running.lock());
+        let CurrentQuery { job, folder } = std::mem::take(&mut *self.current.lock());
         if let Some(job) = job {
             let end = async {
                 if let Ok(Some(job)) = job.await {
                     job.end().await;
                 }
             };
-            // Where the scheduler is gone there is no job to end.
+            // A timeout means that the scheduler is gone, and the job with it.
             let _ = tokio::time::timeout(END_TIMEOUT, end).await;
         }
-        drop(written);
+        drop(folder);
     }
 }
 
@@ -154,12 +155,12 @@ mod tests {
             ("df://[::1]:7", "http://[::1]:7/"),
         ];
         for (address, url) in good {
-            assert_eq!(parse(address).unwrap().as_str(), url, "{address}");
+            assert_eq!(parse_address(address).unwrap().as_str(), url, "{address}");
         }
         for bad in
             ["", "https://host", "s3://host", "df://", "host:port", "df://host/path", "df://me@host", "host:99999"]
         {
-            assert!(matches!(parse(bad), Err(ClusterError::Address { .. })), "{bad}");
+            assert!(matches!(parse_address(bad), Err(ClusterError::Address { .. })), "{bad}");
         }
     }
 }

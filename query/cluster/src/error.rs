@@ -8,9 +8,9 @@ pub enum ClusterError {
     /// The address is not that of a scheduler.
     #[error("{address:?} is no address of a Ballista scheduler: {reason}; say df://HOST:PORT")]
     Address {
-        /// The input.
+        /// The address as given.
         address: String,
-        /// The fault in it.
+        /// The fault in the address.
         reason: String,
     },
     /// The scratch folder, for rows that are too many for a plan, cannot be used.
@@ -31,7 +31,7 @@ pub enum ClusterError {
     },
     /// Client and scheduler are of different major versions, whose plans differ.
     #[error("{0}: without --cluster the query runs here")]
-    Version(String),
+    VersionMismatch(String),
     /// The scheduler refused the query, or lost it.
     #[error("the scheduler at {at} {what}: {reason}")]
     Refused {
@@ -47,33 +47,33 @@ pub enum ClusterError {
         "the rows of {table} are in no Parquet file, and too many to be sent with the query: name a folder that the executors see at \
          the same path (--scratch DIR), or import the trace first"
     )]
-    TooMany {
+    TooManyRows {
         /// The table.
         table: String,
     },
-    /// A plan that is too large for a message.
+    /// The plan is too large for a message.
     #[error("the query's plan has {bytes} bytes, more than schedulers take: ask for fewer traces (where trace = ...)")]
-    Large {
-        /// The size of the plan.
+    PlanTooLarge {
+        /// The size of the plan, bytes.
         bytes: usize,
     },
-    /// A limit that does not fit into Ballista's 32 bits.
+    /// The limit does not fit into the 32 bits that Ballista has for it.
     #[error("a limit of more than 4294967295 rows cannot be sent to a cluster; leave it away")]
-    Limit,
-    /// A file that an executor does not have.
+    LimitTooLarge,
+    /// An executor does not see a file.
     #[error(
         "an executor of the cluster does not see {file}: a trace has to be at the same path on all executors, or in a bucket that they \
          can read"
     )]
-    Unseen {
+    FileNotVisible {
         /// The file, as the executor names it.
         file: String,
     },
-    /// A kind of bucket that the executors do not support.
+    /// The executors do not support this kind of bucket.
     #[error(
         "the executors of the cluster cannot read {scheme}:// (as they are released they read file://, s3:// and http://): {reason}"
     )]
-    Bucket {
+    UnsupportedBucket {
         /// The scheme of the bucket's URL.
         scheme: String,
         /// The executor's message.
@@ -83,7 +83,7 @@ pub enum ClusterError {
     #[error(
         "an executor has too little memory for the query ({0}); give it more, or cut the work into more parts with --threads"
     )]
-    Memory(String),
+    OutOfMemory(String),
     /// The query failed on the cluster.
     #[error("the query failed on the cluster: {0}")]
     Failed(String),
@@ -92,7 +92,7 @@ pub enum ClusterError {
         "the executor at {at} has rows of the result and does not give them ({reason}); run the query again if it died, and if it \
          cannot be reached from here, start the scheduler with --enable-embedded-flight-proxy"
     )]
-    Fetch {
+    FetchFailed {
         /// The address of the executor, or of its proxy.
         at: String,
         /// The reply.
@@ -102,24 +102,24 @@ pub enum ClusterError {
 
 impl ClusterError {
     /// Classifies the error of a failed job by its text: Ballista sends no other information.
-    pub(crate) fn of_job(text: &str) -> ClusterError {
-        let between = |text: &str, from: &str, to: &str| -> Option<String> {
+    pub(crate) fn from_job_error(text: &str) -> ClusterError {
+        let substring_between = |text: &str, from: &str, to: &str| -> Option<String> {
             let rest = &text[text.find(from)? + from.len()..];
             Some(rest[..rest.find(to)?].to_owned())
         };
-        if let Some(file) = between(text, "Object at location ", " not found") {
-            return ClusterError::Unseen { file };
+        if let Some(file) = substring_between(text, "Object at location ", " not found") {
+            return ClusterError::FileNotVisible { file };
         }
         if text.contains("No such file or directory") {
-            let file = between(text, "path: \"", "\"").unwrap_or_else(|| "a file".to_owned());
-            return ClusterError::Unseen { file };
+            let file = substring_between(text, "path: \"", "\"").unwrap_or_else(|| "a file".to_owned());
+            return ClusterError::FileNotVisible { file };
         }
         let no_store = ["No suitable object store found for ", "store not supported, url "];
-        if let Some(scheme) = no_store.iter().find_map(|words| between(text, words, "://")) {
-            return ClusterError::Bucket { scheme, reason: one_line(text) };
+        if let Some(scheme) = no_store.iter().find_map(|words| substring_between(text, words, "://")) {
+            return ClusterError::UnsupportedBucket { scheme, reason: one_line(text) };
         }
         if let Some((_, what)) = text.split_once("Resources exhausted: ") {
-            return ClusterError::Memory(one_line(what));
+            return ClusterError::OutOfMemory(one_line(what));
         }
         ClusterError::Failed(one_line(text))
     }
@@ -127,9 +127,9 @@ impl ClusterError {
 
 /// A text on one line, cut at 600 characters.
 pub(crate) fn one_line(text: &str) -> String {
-    const LONGEST: usize = 600;
+    const MAX_CHARS: usize = 600;
     let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST) {
+    match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }

@@ -32,19 +32,19 @@ use url::Url;
 type Client = SchedulerGrpcClient<Channel>;
 
 /// How long a scheduler or an executor may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long a scheduler may take to answer; it answers before it plans the stages of a query.
-const ANSWER: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a scheduler may take to answer, which it does before it plans the stages of a query.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The largest message that schedulers and executors accept by default, bytes.
-const MAX_MESSAGE: usize = 16 << 20;
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// The bytes of a message that are reserved for the settings.
 const SETTINGS_BYTES: usize = 1 << 20;
 /// The pause between two polls of a job, which doubles from the first to the last.
 const FIRST_POLL: Duration = Duration::from_millis(5);
 const LAST_POLL: Duration = Duration::from_millis(200);
 /// How often an executor that does not send rows is asked for them, and the pause between the requests, ms.
-const FETCHES: u8 = 3;
-const PAUSE_MS: u64 = 500;
+const N_FETCHES: u8 = 3;
+const FETCH_PAUSE_MS: u64 = 500;
 
 /// The address of the scheduler.
 #[derive(Clone)]
@@ -67,32 +67,38 @@ impl Scheduler {
     }
 
     /// The scheduler's host and port.
-    fn at(&self) -> String {
+    fn host_and_port(&self) -> String {
         self.url.authority().to_owned()
     }
 
     pub(crate) async fn connect(&self) -> Result<Client, ClusterError> {
-        let failed =
-            |error: tonic::transport::Error| ClusterError::NoScheduler { at: self.at(), reason: all_causes(&error) };
+        let failed = |error: tonic::transport::Error| ClusterError::NoScheduler {
+            at: self.host_and_port(),
+            reason: all_causes(&error),
+        };
         let endpoint = Endpoint::from_shared(self.url.to_string()).map_err(failed)?;
-        let endpoint = endpoint.connect_timeout(CONNECT).timeout(ANSWER).tcp_nodelay(true);
+        let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT).timeout(ANSWER_TIMEOUT).tcp_nodelay(true);
         // The endpoint's own timeout does not cover a peer that accepts the connection and stays silent.
-        let connected = tokio::time::timeout(2 * CONNECT, endpoint.connect()).await;
-        let silent = || ClusterError::NoScheduler { at: self.at(), reason: "it says nothing".to_owned() };
+        let connected = tokio::time::timeout(2 * CONNECT_TIMEOUT, endpoint.connect()).await;
+        let silent = || ClusterError::NoScheduler { at: self.host_and_port(), reason: "it says nothing".to_owned() };
         let channel = connected.map_err(|_| silent())?.map_err(failed)?;
-        Ok(Client::new(channel).max_encoding_message_size(MAX_MESSAGE).max_decoding_message_size(MAX_MESSAGE))
+        Ok(Client::new(channel)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES))
     }
 
-    fn refused(&self, what: &'static str, status: &Status) -> ClusterError {
+    fn refusal(&self, what: &'static str, status: &Status) -> ClusterError {
         match status.code() {
-            // The status by which schedulers refuse another version.
-            Code::FailedPrecondition => ClusterError::Version(status.message().to_owned()),
-            Code::Unimplemented => ClusterError::NoScheduler { at: self.at(), reason: status.message().to_owned() },
-            _ => ClusterError::Refused { at: self.at(), what, reason: one_line(&all_causes(status)) },
+            // Schedulers refuse clients of another version with this status.
+            Code::FailedPrecondition => ClusterError::VersionMismatch(status.message().to_owned()),
+            Code::Unimplemented => {
+                ClusterError::NoScheduler { at: self.host_and_port(), reason: status.message().to_owned() }
+            }
+            _ => ClusterError::Refused { at: self.host_and_port(), what, reason: one_line(&all_causes(status)) },
         }
     }
 
-    /// Sends a plan.
+    /// Sends a plan; returns the job that runs it.
     pub(crate) async fn submit(
         &self,
         mut client: Client,
@@ -102,8 +108,8 @@ impl Scheduler {
         let codec = context.session_config().ballista_physical_extension_codec();
         let mut encoded = Vec::new();
         PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), codec.as_ref())?.try_encode(&mut encoded)?;
-        if encoded.len() > MAX_MESSAGE - SETTINGS_BYTES {
-            return Err(ClusterError::Large { bytes: encoded.len() }.into());
+        if encoded.len() > MAX_MESSAGE_BYTES - SETTINGS_BYTES {
+            return Err(ClusterError::PlanTooLarge { bytes: encoded.len() }.into());
         }
         let settings = context.session_config().options().entries().into_iter();
         let session = context.session_id();
@@ -114,14 +120,15 @@ impl Scheduler {
             operation_id: session.clone(),
         });
         version::insert_version_header(request.metadata_mut());
-        let answer = client.execute_query(request).await.map_err(|s| self.refused("refused the query", &s))?;
-        let theirs = version::version_from_metadata(answer.metadata());
-        let same = version::check_compatibility(Some(BALLISTA_VERSION), theirs).map_err(ClusterError::Version);
+        let answer = client.execute_query(request).await.map_err(|s| self.refusal("refused the query", &s))?;
+        let scheduler_version = version::version_from_metadata(answer.metadata());
+        let compatibility = version::check_compatibility(Some(BALLISTA_VERSION), scheduler_version)
+            .map_err(ClusterError::VersionMismatch);
         let job = |id| Job { client, id, session, is_over: Arc::default() };
         match answer.into_inner().result {
-            Some(execute_query_result::Result::Success(taken)) => {
-                let job = job(taken.job_id);
-                if let Err(error) = same {
+            Some(execute_query_result::Result::Success(accepted)) => {
+                let job = job(accepted.job_id);
+                if let Err(error) = compatibility {
                     // A scheduler that does not check versions has started the job.
                     job.end().await;
                     return Err(error.into());
@@ -129,10 +136,10 @@ impl Scheduler {
                 Ok(job)
             }
             Some(execute_query_result::Result::Failure(failure)) => {
-                same?;
-                Err(ClusterError::of_job(&format!("{:?}", failure.failure)).into())
+                compatibility?;
+                Err(ClusterError::from_job_error(&format!("{:?}", failure.failure)).into())
             }
-            None => Err(self.refused("gave an empty answer", &Status::unknown("no job, no error")).into()),
+            None => Err(self.refusal("gave an empty answer", &Status::unknown("no job, no error")).into()),
         }
     }
 
@@ -141,21 +148,21 @@ impl Scheduler {
         let mut pause = FIRST_POLL;
         loop {
             let request = GetJobStatusParams { job_id: job.id.clone() };
-            let answer = job.client.get_job_status(request).await.map_err(|s| self.refused("lost the query", &s))?;
+            let answer = job.client.get_job_status(request).await.map_err(|s| self.refusal("lost the query", &s))?;
             let answer = answer.into_inner();
             match answer.status.and_then(|job| job.status) {
                 Some(JobStatus::Failed(failed)) => {
                     job.is_over.store(true, Ordering::Relaxed);
-                    return Err(ClusterError::of_job(&failed.error).into());
+                    return Err(ClusterError::from_job_error(&failed.error).into());
                 }
-                Some(JobStatus::Successful(done)) => {
+                Some(JobStatus::Successful(successful)) => {
                     job.is_over.store(true, Ordering::Relaxed);
                     let (scheduler, proxy) = (self.url.clone(), answer.flight_proxy);
-                    let parts = futures_util::stream::iter(done.partition_location);
-                    let rows = parts.then(move |part| fetch(part, scheduler.clone(), proxy.clone()));
+                    let parts = futures_util::stream::iter(successful.partition_location);
+                    let rows = parts.then(move |part| fetch_partition(part, scheduler.clone(), proxy.clone()));
                     return Ok(rows.try_flatten());
                 }
-                // Queued, running, or so new that it has no status.
+                // The job is queued, running, or so new that it has no status.
                 _ => tokio::time::sleep(pause).await,
             }
             pause = (2 * pause).min(LAST_POLL);
@@ -176,8 +183,8 @@ impl Job {
         let _ = self.client.remove_session(RemoveSessionParams { session_id: self.session }).await;
     }
 
-    /// Repeats the cancellation until the scheduler reports the end: it silently ignores one for a job that is still
-    /// being planned.
+    /// Repeats the cancellation until the scheduler reports the end: schedulers silently ignore the cancellation of a
+    /// job that is still being planned.
     async fn cancel(&mut self) -> Result<(), Status> {
         let mut pause = FIRST_POLL;
         loop {
@@ -204,7 +211,7 @@ fn flight_address(executor: &ExecutorMetadata, scheduler: &Url, proxy: Option<&F
 }
 
 /// Fetches the rows of a partition of the result.
-async fn fetch(
+async fn fetch_partition(
     part: PartitionLocation,
     scheduler: Url,
     proxy: Option<FlightProxy>,
@@ -217,18 +224,26 @@ async fn fetch(
     let (host, port) = flight_address(&executor, &scheduler, proxy.as_ref()).ok_or_else(missing)?;
     let at = format!("{host}:{port}");
     let failed =
-        |reason: String| DataFusionError::from(ClusterError::Fetch { at: at.clone(), reason: one_line(&reason) });
-    let client = BallistaClient::try_new(&host, port, MAX_MESSAGE, false, None, FETCHES, PAUSE_MS, 0, 0);
-    let client = tokio::time::timeout(CONNECT, client).await;
-    let mut client = client.map_err(|_| failed("no connection".to_owned()))?.map_err(|e| failed(text(&e)))?;
-    let own = u16::try_from(executor.port).map_err(|_| missing())?;
+        |reason: String| DataFusionError::from(ClusterError::FetchFailed { at: at.clone(), reason: one_line(&reason) });
+    let client = BallistaClient::try_new(&host, port, MAX_MESSAGE_BYTES, false, None, N_FETCHES, FETCH_PAUSE_MS, 0, 0);
+    let client = tokio::time::timeout(CONNECT_TIMEOUT, client).await;
+    let mut client = client.map_err(|_| failed("no connection".to_owned()))?.map_err(|e| failed(message_text(&e)))?;
+    let executor_port = u16::try_from(executor.port).map_err(|_| missing())?;
     let rows = client
-        .fetch_partition_proxied(&executor.id, &partition.into(), part.file_id, layout, &executor.host, own, true)
+        .fetch_partition_proxied(
+            &executor.id,
+            &partition.into(),
+            part.file_id,
+            layout,
+            &executor.host,
+            executor_port,
+            true,
+        )
         .await
-        .map_err(|e| failed(text(&e)))?;
+        .map_err(|e| failed(message_text(&e)))?;
     let at = at.clone();
     let rows_failed = move |e: DataFusionError| {
-        DataFusionError::from(ClusterError::Fetch { at: at.clone(), reason: one_line(&e.strip_backtrace()) })
+        DataFusionError::from(ClusterError::FetchFailed { at: at.clone(), reason: one_line(&e.strip_backtrace()) })
     };
     let schema = rows.schema();
     let rows = rows.map_err(rows_failed);
@@ -236,7 +251,7 @@ async fn fetch(
 }
 
 /// The message of a Ballista error, without the name of its variant.
-fn text(error: &BallistaError) -> String {
+fn message_text(error: &BallistaError) -> String {
     match error {
         BallistaError::GrpcConnectionError(text)
         | BallistaError::GrpcActionError(text)

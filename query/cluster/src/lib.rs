@@ -1,8 +1,8 @@
 //! SQL over traces on a [Ballista](https://datafusion.apache.org/ballista/) cluster: DataFusion's own distributed
 //! engine.
 //!
-//! A query is planned here, over the same tables as a local one, and the physical plan is sent: stock executors
-//! can run it, since it needs Parquet and DataFusion's functions only. In reading order:
+//! A query is planned in this process, over the same tables as a local query, and the physical plan is sent. Stock
+//! executors can run the plan, since it needs only Parquet and DataFusion's functions. In reading order:
 //!
 //! 1. [`ballista`]: the address of a scheduler and the settings of plans; runs a plan and returns its rows.
 //! 2. `ship`: replaces rows that only this process can read, by rows within the plan or a Parquet file that executors

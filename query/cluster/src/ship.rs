@@ -28,37 +28,37 @@ use std::sync::Arc;
 
 /// The most bytes of a table's rows that are sent within the plan. A scheduler accepts messages of 16 MiB, and each
 /// task receives its part of the plan.
-const MAX_IN_PLAN: usize = 2 << 20;
+const MAX_BYTES_IN_PLAN: usize = 2 << 20;
 
-/// Converts one plan.
-pub(crate) struct Shipping {
+/// Converts the plan of one query.
+pub(crate) struct PlanConverter {
     context: Arc<TaskContext>,
     scratch: Option<PathBuf>,
     /// The folder of the files of this plan.
-    pub(crate) written: Option<tempfile::TempDir>,
+    pub(crate) folder: Option<tempfile::TempDir>,
     n_files: usize,
 }
 
-impl Shipping {
+impl PlanConverter {
     pub(crate) fn new(context: Arc<TaskContext>, scratch: Option<PathBuf>) -> Self {
-        Shipping { context, scratch, written: None, n_files: 0 }
+        PlanConverter { context, scratch, folder: None, n_files: 0 }
     }
 
-    /// The plan with each stream of this process replaced by rows or by the scan of a file.
-    pub(crate) fn plan(&mut self, plan: Arc<dyn ExecutionPlan>) -> BoxFuture<'_, Result<Arc<dyn ExecutionPlan>>> {
+    /// Returns the plan with each stream of this process replaced by rows or by the scan of a file.
+    pub(crate) fn convert(&mut self, plan: Arc<dyn ExecutionPlan>) -> BoxFuture<'_, Result<Arc<dyn ExecutionPlan>>> {
         async move {
             // Ballista sends a scan's limit in 32 bits.
             if plan.fetch().is_some_and(|rows| u32::try_from(rows).is_err()) {
-                return Err(ClusterError::Limit.into());
+                return Err(ClusterError::LimitTooLarge.into());
             }
             if let Some(table) = plan.downcast_ref::<StreamingTableExec>() {
                 let name = table.partitions().iter().map(|rows| format!("{rows:?}")).collect::<Vec<_>>().join(", ");
-                return self.table(&name, Arc::clone(&plan)).await;
+                return self.convert_table(&name, Arc::clone(&plan)).await;
             }
-            let old: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
+            let inputs: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
             let mut children = Vec::new();
-            for child in old {
-                children.push(self.plan(child).await?);
+            for child in inputs {
+                children.push(self.convert(child).await?);
             }
             replace_children_if_necessary(plan, children)
         }
@@ -66,35 +66,37 @@ impl Shipping {
     }
 
     /// Reads a table's rows into the plan, or, where they are too many, into a file.
-    async fn table(&mut self, name: &str, table: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn convert_table(&mut self, name: &str, table: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = table.schema();
         let mut rows = execute_stream(table, Arc::clone(&self.context))?;
-        let mut read = Vec::new();
+        let mut batches = Vec::new();
         let mut n_bytes = 0;
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             n_bytes += batch.get_array_memory_size();
-            read.push(batch);
-            if n_bytes > MAX_IN_PLAN {
-                let file = self.write(name, &read, rows).await?;
-                return self.scan(&file, schema).await;
+            batches.push(batch);
+            if n_bytes > MAX_BYTES_IN_PLAN {
+                let file = self.write_file(name, &batches, rows).await?;
+                return self.scan_file(&file, schema).await;
             }
         }
-        Ok(MemorySourceConfig::try_new_exec(&[read], schema, None)?)
+        Ok(MemorySourceConfig::try_new_exec(&[batches], schema, None)?)
     }
 
-    async fn write(
+    async fn write_file(
         &mut self,
         name: &str,
-        read: &[RecordBatch],
+        batches: &[RecordBatch],
         mut rows: SendableRecordBatchStream,
     ) -> Result<PathBuf> {
-        let Some(scratch) = &self.scratch else { return Err(ClusterError::TooMany { table: name.to_owned() }.into()) };
+        let Some(scratch) = &self.scratch else {
+            return Err(ClusterError::TooManyRows { table: name.to_owned() }.into());
+        };
         let failed = |at: &Path, reason: String| ClusterError::Scratch { path: at.to_owned(), reason };
-        if self.written.is_none() {
-            self.written = Some(new_folder(scratch).map_err(|e| failed(scratch, e.to_string()))?);
+        if self.folder.is_none() {
+            self.folder = Some(new_folder(scratch).map_err(|e| failed(scratch, e.to_string()))?);
         }
-        let folder = self.written.as_ref().map_or(scratch.as_path(), tempfile::TempDir::path);
+        let folder = self.folder.as_ref().map_or(scratch.as_path(), tempfile::TempDir::path);
         let path = folder.join(format!("{}.parquet", self.n_files));
         self.n_files += 1;
         let failed = |reason: String| failed(&path, reason);
@@ -103,7 +105,7 @@ impl Shipping {
         let properties = WriterProperties::builder().set_compression(zstd).build();
         let mut writer =
             ArrowWriter::try_new(file, rows.schema(), Some(properties)).map_err(|e| failed(e.to_string()))?;
-        for batch in read {
+        for batch in batches {
             writer.write(batch).map_err(|e| failed(e.to_string()))?;
         }
         while let Some(batch) = rows.next().await {
@@ -114,7 +116,7 @@ impl Shipping {
     }
 
     /// Scans a written file in one partition, like the stream that it replaces: the operators above it rely on that.
-    async fn scan(&self, file: &Path, schema: SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn scan_file(&self, file: &Path, schema: SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
         let url = ObjectStoreUrl::local_filesystem();
         let store = self.context.runtime_env().object_store(&url)?;
         let meta = store.head(&Key::from_absolute_path(file)?).await?;
@@ -136,7 +138,7 @@ fn new_folder(scratch: &Path) -> std::io::Result<tempfile::TempDir> {
     builder.tempdir_in(scratch)
 }
 
-/// A batch of the result in the plan's schema: executors may say otherwise what can be null.
+/// Returns a batch of the result in the plan's schema: executors may declare other columns as nullable.
 pub(crate) fn rows_in_plan(batch: &RecordBatch, schema: SchemaRef) -> Result<RecordBatch> {
     let n_rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &n_rows)?)

@@ -22,7 +22,7 @@ pub struct Scalars {
     is_followed: bool,
     chosen: SelectedTags,
     /// The number of points that were written, by run and tag.
-    given: HashMap<(String, String), usize>,
+    n_written: HashMap<(String, String), usize>,
 }
 
 /// The choice of series.
@@ -32,11 +32,11 @@ pub struct SelectedTags {
 }
 
 impl SelectedTags {
-    /// The choice of the options.
+    /// The choice that the options make.
     ///
     /// # Errors
-    /// `Failure::Use` when a pattern is no regular expression.
-    pub fn of(args: &Export) -> Result<SelectedTags, Failure> {
+    /// `Failure::Usage` when a pattern is no regular expression.
+    pub fn from_args(args: &Export) -> Result<SelectedTags, Failure> {
         let (run, tag) = (args.run.as_deref(), args.tag.as_deref());
         Ok(SelectedTags { run: logdir::pattern("--run", run)?, tag: logdir::pattern("--tag", tag)? })
     }
@@ -57,17 +57,17 @@ impl Scalars {
     /// Opens a folder, event file or bucket.
     ///
     /// # Errors
-    /// `Failure::Use` when a pattern is no regular expression, or there is no logdir.
+    /// `Failure::Usage` when a pattern is no regular expression, or there is no logdir.
     pub fn open(path: &Path, args: &Export) -> Result<Scalars, Failure> {
-        let chosen = SelectedTags::of(args)?;
+        let chosen = SelectedTags::from_args(args)?;
         if !args.follow {
             let logdir::CompleteLogdir { logdir, source } = logdir::read(path)?;
-            return Ok(Scalars { logdir, source, is_followed: false, chosen, given: HashMap::new() });
+            return Ok(Scalars { logdir, source, is_followed: false, chosen, n_written: HashMap::new() });
         }
         let source = Source::follow(path)?;
         logdir::refuse_other_files(path)?;
         let logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
-        Ok(Scalars { logdir, source, is_followed: true, chosen, given: HashMap::new() })
+        Ok(Scalars { logdir, source, is_followed: true, chosen, n_written: HashMap::new() })
     }
 }
 
@@ -80,14 +80,14 @@ impl RowSource for Scalars {
         Ok(self.logdir.poll().has_more)
     }
 
-    fn take(&mut self, row: &mut dyn FnMut(&[Value]) -> io::Result<()>) -> io::Result<()> {
+    fn take_rows(&mut self, row: &mut dyn FnMut(&[Value]) -> io::Result<()>) -> io::Result<()> {
         for (run, tag, scalars) in self.chosen.series(&self.logdir.runs()) {
-            let given = self.given.entry((run.to_owned(), tag.to_owned())).or_default();
-            for point in (*given..scalars.len()).map(|row| scalars.point(row)) {
+            let n_written = self.n_written.entry((run.to_owned(), tag.to_owned())).or_default();
+            for point in (*n_written..scalars.len()).map(|row| scalars.point(row)) {
                 let (wall, value) = (json_number(point.wall), json_number(point.value));
                 row(&[run.into(), tag.into(), point.step.into(), wall, value])?;
             }
-            *given = scalars.len();
+            *n_written = scalars.len();
         }
         Ok(())
     }

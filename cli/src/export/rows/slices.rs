@@ -22,9 +22,9 @@ pub struct Slices {
     reader: Option<TraceReader>,
     store: Store,
     /// The number of slices that were written, by track and lane.
-    given: HashMap<(u32, u32), u64>,
+    n_written: HashMap<(u32, u32), u64>,
     /// Whether a read has reached the end of the data; before that the trace's end is not known.
-    is_begun: bool,
+    has_caught_up: bool,
     path: PathBuf,
 }
 
@@ -32,15 +32,15 @@ impl Slices {
     /// Opens a trace of any tool; only traces of stepscope can be followed.
     ///
     /// # Errors
-    /// `Failure::Use` when there is no trace, or it cannot be followed.
+    /// `Failure::Usage` when there is no trace, or it cannot be followed.
     pub fn open(path: &Path, is_followed: bool) -> Result<Slices, Failure> {
-        let (path, given) = (path.to_owned(), HashMap::new());
+        let (path, n_written) = (path.to_owned(), HashMap::new());
         if !is_followed {
             let store = trace_file::open(&path)?;
-            return Ok(Slices { reader: None, store, given, is_begun: false, path });
+            return Ok(Slices { reader: None, store, n_written, has_caught_up: false, path });
         }
         let reader = trace_file::follow(&path)?;
-        Ok(Slices { reader: Some(reader), store: Store::with_options(FOLLOWED), given, is_begun: false, path })
+        Ok(Slices { reader: Some(reader), store: Store::with_options(FOLLOWED), n_written, has_caught_up: false, path })
     }
 
     fn cells(store: &Store, track: &Track, slice: &SliceRef) -> [Value; 10] {
@@ -68,32 +68,32 @@ impl RowSource for Slices {
 
     fn read(&mut self) -> Result<bool, Failure> {
         let Some(reader) = &mut self.reader else { return Ok(false) };
-        let fault =
+        let read_failure =
             |error| Failure::Work(anyhow::Error::new(error).context(format!("reading {}", self.path.display())));
-        let batch = reader.poll_staged().map_err(fault)?;
+        let batch = reader.poll_staged().map_err(read_failure)?;
         let has_more = batch.has_more();
         self.store.apply(batch);
-        self.is_begun |= !has_more;
+        self.has_caught_up |= !has_more;
         Ok(has_more)
     }
 
-    fn take(&mut self, row: &mut dyn FnMut(&[Value]) -> io::Result<()>) -> io::Result<()> {
+    fn take_rows(&mut self, row: &mut dyn FnMut(&[Value]) -> io::Result<()>) -> io::Result<()> {
         for track in self.store.tracks() {
             for (idx, lane) in track.lanes.iter().enumerate() {
-                let given = self.given.entry((track.id.0, idx as u32)).or_default();
-                let n = lane.evicted() + lane.len() as u64;
-                let first = given.saturating_sub(lane.evicted()) as u32;
+                let n_written = self.n_written.entry((track.id.0, idx as u32)).or_default();
+                let n_total = lane.evicted() + lane.len() as u64;
+                let first = n_written.saturating_sub(lane.evicted()) as u32;
                 for slice in (first..lane.len() as u32).filter_map(|index| lane.slice(index)) {
                     row(&Self::cells(&self.store, track, &slice))?;
                 }
-                *given = n;
+                *n_written = n_total;
             }
         }
         Ok(())
     }
 
     fn is_over(&self) -> bool {
-        self.is_begun && !self.store.is_live()
+        self.has_caught_up && !self.store.is_live()
     }
 
     fn warn(&self) {
