@@ -1,7 +1,7 @@
 //! The Bottlenecks panel: the largest costs of a run and what to change first, each line with its evidence.
 //!
-//! [`model`] is the report; [`page`], [`chart`] and [`roofline`] show it with the widgets of [`parts`]. A background
-//! thread analyses.
+//! [`model`] builds the report in a background thread; [`page`], [`chart`] and [`roofline`] show the report with the
+//! widgets of [`parts`].
 
 mod chart;
 mod model;
@@ -32,7 +32,7 @@ use ui::{
     widgets::{busy, empty_state, toolbar},
 };
 
-const ME: ViewKind = ViewKind::Bottlenecks;
+const KIND: ViewKind = ViewKind::Bottlenecks;
 /// Least time between two analyses of a growing trace, seconds.
 const REFRESH_S: f64 = 2.0;
 
@@ -48,6 +48,7 @@ const ENTRIES: &[Entry] = &[
 struct Settings {
     /// The chosen trace; `None` for the first one.
     trace: Option<Arc<str>>,
+    /// Whether to analyse all steps instead of the last [`model::MAX_STEPS`].
     all_steps: bool,
 }
 
@@ -62,7 +63,7 @@ pub struct BottlenecksView {
 
 impl View for BottlenecksView {
     fn kind(&self) -> ViewKind {
-        ME
+        KIND
     }
 
     fn entries(&self) -> &'static [Entry] {
@@ -87,7 +88,7 @@ impl View for BottlenecksView {
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         // A range that was selected here is evidence of the report and does not narrow the analysis.
-        let selected = selection.time.get().filter(|_| selection.time.changed_by() != Some(ME)).cloned();
+        let selected = selection.time.get().filter(|_| selection.time.changed_by() != Some(KIND)).cloned();
         if let Some(range) = &selected {
             self.analysis.trace_idx = range.trace_idx;
         }
@@ -97,13 +98,13 @@ impl View for BottlenecksView {
         };
         let trace_idx = self.analysis.trace_idx;
         let range = selected.filter(|r| r.trace_idx == trace_idx).map(|r| r.ns);
-        let work = ("bottlenecks", model::answer as fn(_) -> _, REFRESH_S);
+        let work = ("bottlenecks", model::build_report as fn(_) -> _, REFRESH_S);
         let report = self.analysis.ask(ui, work, trace, range, self.settings.all_steps);
         toolbar(ui, |ui| self.bar_ui(ui, data, report.as_deref()));
         let Some(report) = report.filter(|r| r.question.trace_idx == trace_idx) else {
             return empty_state(ui, "Analysing…", &format!("Reading {}", trace.n_slices()));
         };
-        if let Some(note) = crate::far::note(report.hand) {
+        if let Some(note) = crate::far::note(report.residency) {
             return empty_state(ui, "Slices are missing", note);
         }
         let frame = Frame::new().inner_margin(Margin::symmetric(2 * metrics::PAD as i8, 0));
@@ -146,16 +147,16 @@ impl BottlenecksView {
         let trace_idx = self.analysis.trace_idx;
         match target {
             Target::Time(ns, slice) => {
-                selection.slice.set(ME, slice.map(|id| SlicePick { trace_idx, id }));
-                selection.time.set(ME, Some(TimeRange { trace_idx, ns }));
+                selection.slice.set(KIND, slice.map(|id| SlicePick { trace_idx, id }));
+                selection.time.set(KIND, Some(TimeRange { trace_idx, ns }));
                 selection.show(ViewKind::Timeline);
             }
             Target::Node(node) => {
-                selection.node.set(ME, Some(node));
+                selection.node.set(KIND, Some(node));
                 selection.show(if data.graphs.is_empty() { ViewKind::Timeline } else { ViewKind::Graph });
             }
             Target::Op(op) => {
-                selection.op.set(ME, Some(op));
+                selection.op.set(KIND, Some(op));
                 selection.show(ViewKind::Timeline);
             }
         }

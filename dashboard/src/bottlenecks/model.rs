@@ -13,7 +13,7 @@ use trace_analysis::stalls::Stall;
 use trace_store::{Residency, Store};
 use ui::format;
 
-/// Steps that are analysed by default: the last ones.
+/// The number of last steps that are analysed by default.
 pub const MAX_STEPS: usize = 200;
 
 /// A part of a step's time.
@@ -25,8 +25,8 @@ pub struct Part {
     pub color_idx: Option<usize>,
 }
 
-/// All parts, from the bottom of a bar upwards: each is the time in which none of those before it ran. The last is
-/// idle: nothing that was recorded ran.
+/// All parts, from the bottom of a bar upwards. Each is the time in which no earlier part ran; in the last one, idle,
+/// nothing that was recorded ran.
 pub static PARTS: [Part; 6] = [
     Part { name: "compute", ns: |times| times.compute_ns, color_idx: Some(0) },
     Part { name: "communication", ns: |times| times.communication_exposed_ns, color_idx: Some(3) },
@@ -70,10 +70,10 @@ pub struct CauseRow {
 /// The report on a range.
 pub struct Report {
     pub question: RangeQuestion,
-    /// Whether the slices were resident; if not, the report is empty.
-    pub hand: Residency,
-    /// The requested range; the analysis covers only its end where the range has too many steps.
-    pub whole: Range<i64>,
+    /// Whether the slices were resident; the report is empty otherwise.
+    pub residency: Residency,
+    /// The requested range; of many steps, the analysis covers only the last ones.
+    pub requested: Range<i64>,
     pub analysis: Analysis,
     pub steps: Vec<StepBar>,
     /// The number of steps in the requested range; `steps` has only the last ones of many.
@@ -84,16 +84,16 @@ pub struct Report {
     pub causes: Vec<CauseRow>,
 }
 
-/// Analyses the requested range. Takes as long as `stepscope analyze`, so that it runs in a thread.
-pub fn answer(request: Request) -> Report {
+/// Analyses the requested range, in a background thread: the analysis takes as long as `stepscope analyze`.
+pub fn build_report(request: Request) -> Report {
     // Recursive: a loader that waits to write must not hold up the window behind this read.
     let store = request.store.read_recursive();
     let question = RangeQuestion { version: store.version(), ..request.question };
-    let whole = question.range.clone().unwrap_or_else(|| store.range());
-    let n_steps = touching(&store, &whole).count();
-    let mut range = if question.all_steps { whole.clone() } else { recent_part(&store, &whole, MAX_STEPS) };
-    let hand = store.residency(&range);
-    if hand != Residency::Resident {
+    let requested = question.range.clone().unwrap_or_else(|| store.range());
+    let n_steps = overlapping_steps(&store, &requested).count();
+    let mut range = if question.all_steps { requested.clone() } else { recent(&store, &requested, MAX_STEPS) };
+    let residency = store.residency(&range);
+    if residency != Residency::Resident {
         range.end = range.start;
     }
     let bar = |s: &trace_model::Step| {
@@ -101,28 +101,32 @@ pub fn answer(request: Request) -> Report {
         let name = format::step_name(label, s.summary_step);
         StepBar { name, times: breakdown(&store, s.start..s.end, None) }
     };
-    let steps = touching(&store, &range).map(bar).collect();
+    let steps = overlapping_steps(&store, &range).map(bar).collect();
     let analysis = analyse(&store, range);
     Report {
-        hand,
+        residency,
         path: path_rows(&analysis.paths),
         causes: cause_rows(&analysis.stalls),
         question,
         analysis,
         steps,
         n_steps,
-        whole,
+        requested,
     }
 }
 
-fn touching<'a>(store: &'a Store, range: &Range<i64>) -> impl Iterator<Item = &'a trace_model::Step> + use<'a> {
+/// Returns the steps that overlap a range.
+fn overlapping_steps<'a>(
+    store: &'a Store,
+    range: &Range<i64>,
+) -> impl Iterator<Item = &'a trace_model::Step> + use<'a> {
     let Range { start, end } = *range;
     store.steps().iter().filter(move |s| s.start < end && s.end > start)
 }
 
 /// Sums up the segments of all paths by kind.
 fn path_rows(paths: &[CriticalPath]) -> Vec<PathRow> {
-    let all: i64 = paths.iter().map(|p| p.range.end - p.range.start).sum();
+    let total_ns: i64 = paths.iter().map(|p| p.range.end - p.range.start).sum();
     let mut rows: FxHashMap<PathKind, PathRow> = FxHashMap::default();
     for segment in paths.iter().flat_map(|p| &p.segments) {
         let row = rows.entry(segment.kind).or_insert_with(|| PathRow {
@@ -139,11 +143,12 @@ fn path_rows(paths: &[CriticalPath]) -> Vec<PathRow> {
         }
     }
     let mut rows: Vec<PathRow> = rows.into_values().collect();
-    rows.iter_mut().for_each(|row| row.share = row.total_ns as f64 / all.max(1) as f64);
+    rows.iter_mut().for_each(|row| row.share = row.total_ns as f64 / total_ns.max(1) as f64);
     rows.sort_by_key(|row| (std::cmp::Reverse(row.total_ns), row.longest.start));
     rows
 }
 
+/// Sums up stalls by cause.
 fn cause_rows(stalls: &[Stall]) -> Vec<CauseRow> {
     let mut rows: Vec<CauseRow> = Vec::new();
     // Stalls are sorted by length: the first of a cause is its longest.
@@ -160,8 +165,8 @@ fn cause_rows(stalls: &[Stall]) -> Vec<CauseRow> {
     rows
 }
 
-/// The name of a kind of segments.
-pub fn path_kind(kind: PathKind) -> String {
+/// Returns the name of a kind of segments.
+pub fn path_kind_name(kind: PathKind) -> String {
     match kind {
         PathKind::Op => "ops".into(),
         PathKind::Kernel => "kernels".into(),
@@ -178,7 +183,7 @@ pub fn path_kind(kind: PathKind) -> String {
     }
 }
 
-/// Mean and median of the steps' lengths, ns; `None` without steps.
+/// Returns mean and median of the steps' durations, ns; `None` without steps.
 pub fn step_times(steps: &[StepBar]) -> Option<(i64, i64)> {
     let mut times: Vec<i64> = steps.iter().map(|s| s.times.total_ns()).collect();
     times.sort_unstable();
@@ -186,7 +191,7 @@ pub fn step_times(steps: &[StepBar]) -> Option<(i64, i64)> {
     Some((times.iter().sum::<i64>() / times.len() as i64, median))
 }
 
-/// The findings as a table.
+/// Returns the findings as CSV.
 pub fn csv(report: &Report) -> String {
     let row = |(i, f): (usize, &trace_analysis::findings::Finding)| {
         [
@@ -212,7 +217,7 @@ mod tests {
 
     fn report(steps: u32, all_steps: bool) -> Report {
         let store = Arc::new(RwLock::new(demo(steps)));
-        answer(Request { question: RangeQuestion { trace_idx: 0, version: 0, range: None, all_steps }, store })
+        build_report(Request { question: RangeQuestion { trace_idx: 0, version: 0, range: None, all_steps }, store })
     }
 
     #[test]
@@ -230,7 +235,7 @@ mod tests {
         assert!((report.path.iter().map(|row| row.share).sum::<f64>() - 1.0).abs() < 1e-9);
         let longest = &report.path[0];
         assert_eq!(
-            (path_kind(longest.kind), longest.longest.dur()),
+            (path_kind_name(longest.kind), longest.longest.dur()),
             ("ops".to_owned(), 30_000),
             "what follows the shard"
         );

@@ -19,7 +19,7 @@ use ui::{
 
 /// Ops that are listed, at most.
 const MAX_OPS: usize = 30;
-/// Letters of a slice's name that are shown, at most.
+/// Characters of a slice's name that are shown, at most.
 const MAX_NAME: usize = 80;
 /// Nodes of a memory peak that are listed, at most.
 const MAX_LIVE: usize = 6;
@@ -65,10 +65,10 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], target: &mut Op
             ui.add(egui::Label::new(with_names(&finding.text, metrics::TEXT, p.text)).wrap());
             ui.horizontal_wrapped(|ui| {
                 if ui.link("Longest").on_hover_text("Show it in Timeline").clicked() {
-                    let holds = |id: &&SliceId| {
+                    let covers_range = |id: &&SliceId| {
                         store.slice(**id).is_some_and(|s| s.start <= finding.range.start && s.end >= finding.range.end)
                     };
-                    let slice = finding.slices.iter().find(holds).or(finding.slices.first());
+                    let slice = finding.slices.iter().find(covers_range).or(finding.slices.first());
                     *target = Some(Target::Time(finding.range.clone(), slice.copied()));
                 }
                 for slice in finding.slices.iter().filter_map(|id| store.slice(*id)) {
@@ -80,7 +80,7 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], target: &mut Op
     }
 }
 
-/// Shows a slice with its link into the graph, never parted by a line break.
+/// Shows a slice and its link to the graph as one block, so that no line break separates them.
 fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, target: &mut Option<Target>) {
     let (name, duration) = (store.slice_name(slice), format::duration_ns(slice.dur()));
     let (text, node) = (format!("{}, {duration}", format::shortened(name, MAX_NAME)), store.node_of(slice));
@@ -91,7 +91,6 @@ fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, target: &mut Option
         width += padding + text_width(ui, "graph", &egui::TextStyle::Small);
     }
     let size = egui::vec2(width.ceil(), ui.spacing().interact_size.y);
-    // As a block of its own, the two wrap together.
     ui.allocate_ui_with_layout(size, egui::Layout::left_to_right(egui::Align::Center), |ui| {
         if ui.link(text).on_hover_text("Show this slice in Timeline").clicked() {
             *target = Some(Target::Time(slice.start..slice.end, Some(slice.id)));
@@ -112,21 +111,21 @@ fn text_width(ui: &Ui, text: &str, style: &egui::TextStyle) -> f32 {
 fn steps_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
     heading(ui, "Time of the steps by part");
     if report.steps.is_empty() {
-        let t = &report.analysis.breakdown;
+        let times = report.analysis.breakdown.clone();
         ui.label("The trace has no steps: its complete range is shown");
-        let range_bar = [model::StepBar { name: "complete range".to_owned(), times: t.clone() }];
+        let range_bar = [model::StepBar { name: "complete range".to_owned(), times }];
         chart::legend_ui(ui, &range_bar);
         return;
     }
     if let Some((mean, median)) = model::step_times(&report.steps) {
         let n = format::count_of(report.steps.len() as u64, "step");
-        let of = if report.n_steps > report.steps.len() {
+        let limit = if report.n_steps > report.steps.len() {
             format!(" (the last of {})", format::count(report.n_steps as u64))
         } else {
             String::new()
         };
         let (mean, median) = (format::duration_ns(mean), format::duration_ns(median));
-        ui.label(format!("{n}{of}: mean {mean}, median {median}"));
+        ui.label(format!("{n}{limit}: mean {mean}, median {median}"));
     }
     chart::legend_ui(ui, &report.steps);
     if let Some(step) = chart::chart_ui(ui, &report.steps).and_then(|i| report.steps.get(i)) {
@@ -140,11 +139,11 @@ fn path_ui(ui: &mut Ui, store: &Store, report: &Report, target: &mut Option<Targ
     figure_grid(ui, "path", &["Part", "Time", "Share", "Count"], |ui| {
         for row in &report.path {
             let (time, share) = (format::duration_ns(row.total_ns), format::percent(row.share));
-            let at = row.longest.slice.and_then(|id| store.slice(id));
-            let what = at.map_or("?", |slice| store.slice_name(&slice));
+            let slice = row.longest.slice.and_then(|id| store.slice(id));
+            let name = slice.map_or("?", |slice| store.slice_name(&slice));
             let hint =
-                format!("Longest: {} at {what}. Click: show it in Timeline", format::duration_ns(row.longest.dur()));
-            if row_ui(ui, &model::path_kind(row.kind), &[time, share, format::count(row.count)], &hint) {
+                format!("Longest: {} at {name}. Click: show it in Timeline", format::duration_ns(row.longest.dur()));
+            if row_ui(ui, &model::path_kind_name(row.kind), &[time, share, format::count(row.count)], &hint) {
                 *target = Some(Target::Time(row.longest.start..row.longest.end, row.longest.slice));
             }
         }
@@ -176,8 +175,8 @@ fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, target: &mut Option<Ta
     for device in &report.analysis.memory {
         let peak = format!("{}: {}", device.device, format::bytes(device.peak_bytes.max(0) as u64));
         if ui.link(peak).on_hover_text("Show that moment in Timeline").clicked() {
-            let around = (store.range().end - store.range().start) / 200;
-            *target = Some(Target::Time(device.peak_time - around..device.peak_time + around.max(1), None));
+            let margin_ns = (store.range().end - store.range().start) / 200;
+            *target = Some(Target::Time(device.peak_time - margin_ns..device.peak_time + margin_ns.max(1), None));
         }
         ui.indent(&device.device, |ui| {
             for (node, bytes) in device.live_at_peak.iter().take(MAX_LIVE) {
@@ -205,21 +204,22 @@ fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, target: &mut Option<Ta
 }
 
 fn stragglers_ui(ui: &mut Ui, store: &Store, report: &Report, target: &mut Option<Target>) {
-    let found = &report.analysis.stragglers;
-    if found.processes.is_empty() {
+    let stragglers = &report.analysis.stragglers;
+    if stragglers.processes.is_empty() {
         return;
     }
     heading(ui, "Stragglers");
     figure_grid(ui, "stragglers", &["Process", "Count", "Late in total", "Others waited"], |ui| {
-        for row in &found.processes {
+        for row in &stragglers.processes {
             let process = store.processes().get(row.process as usize);
             let name = process.map_or_else(|| "?".to_owned(), |p| format!("{} {}", p.title(), p.host));
             let figures =
                 [format::count(row.times_last), format::duration_ns(row.late_ns), format::duration_ns(row.waited_ns)];
             if row_ui(ui, &name, &figures, "Show its latest in Timeline") {
-                let of_it = found.collectives.iter().chain(&found.steps).filter(|l| l.process == row.process);
-                let worst = of_it.max_by_key(|l| l.late_ns).and_then(|l| store.slice(l.slice));
-                *target = worst.map(|slice| Target::Time(slice.start..slice.end, Some(slice.id)));
+                let delays =
+                    stragglers.collectives.iter().chain(&stragglers.steps).filter(|l| l.process == row.process);
+                let latest = delays.max_by_key(|l| l.late_ns).and_then(|l| store.slice(l.slice));
+                *target = latest.map(|slice| Target::Time(slice.start..slice.end, Some(slice.id)));
             }
         }
     });
@@ -243,7 +243,7 @@ fn ops_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
                     format::duration_ns(op.critical_ns),
                     format::percent(op.critical_share),
                 ];
-                let name: String = op.name.chars().take(80).collect();
+                let name: String = op.name.chars().take(MAX_NAME).collect();
                 if row_ui(ui, &name, &figures, "Highlights its slices in Timeline") {
                     *target = Some(Target::Op(op.name.as_str().into()));
                 }
@@ -255,12 +255,12 @@ fn ops_ui(ui: &mut Ui, report: &Report, target: &mut Option<Target>) {
     }
 }
 
-/// A note where only a part of the range is analysed.
+/// Returns a note if only a part of the range is analysed.
 pub(super) fn limit_text(report: &Report) -> Option<String> {
-    let (range, whole) = (&report.analysis.range, &report.whole);
+    let (range, requested) = (&report.analysis.range, &report.requested);
     if report.n_steps > report.steps.len() {
         return Some(format!("the last {} of {} steps", report.steps.len(), format::count(report.n_steps as u64)));
     }
-    let [seen, all] = [range, whole].map(|r| format::duration_ns(r.end - r.start));
-    (range.start > whole.start).then(|| format!("the last {seen} of {all}"))
+    let [analysed, all] = [range, requested].map(|r| format::duration_ns(r.end - r.start));
+    (range.start > requested.start).then(|| format!("the last {analysed} of {all}"))
 }

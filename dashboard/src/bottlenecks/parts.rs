@@ -13,6 +13,7 @@ use ui::{
 pub(super) enum Target {
     /// A range of the timeline, and a slice to select in it.
     Time(Range<i64>, Option<SliceId>),
+    /// A node in the graph.
     Node(Arc<str>),
     /// The slices of an op in the timeline.
     Op(Arc<str>),
@@ -25,7 +26,7 @@ pub(super) fn heading(ui: &mut Ui, text: &str) {
     ui.add_space(metrics::GAP);
 }
 
-/// Shows a clickable row of name, time, share and count; returns whether it was clicked.
+/// Shows a row of a name and figures; returns whether the name was clicked.
 pub(super) fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
     let hint = with_names(hint, metrics::TEXT, palette(ui).text);
     let is_clicked = ui.link(name).on_hover_text(hint).clicked();

@@ -38,7 +38,7 @@ fn limits_text(roof: &Roof) -> String {
     )
 }
 
-/// A rate with its unit: `1.23 TFLOP/s`.
+/// Returns a rate with its unit: `1.23 TFLOP/s`.
 fn rate(value: f64, unit: &str) -> String {
     const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
     let thousands = (value.max(1.0).log10() / 3.0).floor().min(5.0) as usize;
@@ -53,32 +53,32 @@ struct Scale {
 }
 
 impl Scale {
-    /// The ranges that hold every op and the ridge; `None` without an op.
+    /// Returns the ranges that hold every op and the ridge; `None` without an op.
     fn of(line: &Roofline) -> Option<Scale> {
-        let mut points: Vec<(f64, f64)> = line.rows.iter().filter_map(|row| place(&row.work)).collect();
+        let mut points: Vec<(f64, f64)> = line.rows.iter().filter_map(|row| point(&row.work)).collect();
         if points.is_empty() {
             return None;
         }
         points.extend(line.roof.ridge().zip(line.roof.flops_per_s));
-        let ends = |of: fn(&(f64, f64)) -> f64| {
-            let logs = points.iter().map(|p| of(p).log10());
+        let range = |coordinate: fn(&(f64, f64)) -> f64| {
+            let logs = points.iter().map(|p| coordinate(p).log10());
             let (low, high) = logs.fold((f64::MAX, f64::MIN), |(low, high), log| (low.min(log), high.max(log)));
             // The margin keeps points off the frame.
             [(low - 0.05).floor() as i32, (high + 0.05).ceil() as i32]
         };
-        Some(Scale { x: ends(|p| p.0), y: ends(|p| p.1) })
+        Some(Scale { x: range(|p| p.0), y: range(|p| p.1) })
     }
 
-    /// A point as shares of the chart's width and height, from the left and from below.
+    /// Returns a point as shares of the chart's width and height, from the left and from below.
     fn shares(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        let part =
+        let share =
             |value: f64, [low, high]: [i32; 2]| (value.log10() - f64::from(low)) / f64::from((high - low).max(1));
-        (part(x, self.x), part(y, self.y))
+        (share(x, self.x), share(y, self.y))
     }
 }
 
-/// Operations per byte and per second; `None` where one is zero and has no logarithm.
-fn place(work: &Work) -> Option<(f64, f64)> {
+/// Returns operations per byte and per second; `None` if one is zero, which has no logarithm.
+fn point(work: &Work) -> Option<(f64, f64)> {
     let (x, y) = (work.intensity()?, work.flops_per_s());
     (x > 0.0 && y > 0.0).then_some((x, y))
 }
@@ -90,16 +90,16 @@ fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, target: &mut Option<Targ
     inner.min.x += 1.5 * metrics::AXIS_LABEL_W;
     inner.min.y += metrics::AXIS_LABEL_H / 2.0;
     inner.max.y -= 2.0 * metrics::AXIS_LABEL_H;
-    let at = |point: (f64, f64)| {
+    let pos_of = |point: (f64, f64)| {
         let (x, y) = scale.shares(point);
         pos2(inner.left() + x as f32 * inner.width(), inner.bottom() - y as f32 * inner.height())
     };
     let p = palette(ui);
     ui.painter().rect_filled(inner, 0.0, p.canvas);
-    axes(ui, inner, scale, &at);
-    roof(ui, inner, line, scale, &at);
+    paint_axes(ui, inner, scale, &pos_of);
+    paint_roof(ui, inner, line, scale, &pos_of);
     let points: Vec<(&RooflineRow, Pos2)> =
-        line.rows.iter().filter_map(|row| Some((row, at(place(&row.work)?)))).collect();
+        line.rows.iter().filter_map(|row| Some((row, pos_of(point(&row.work)?)))).collect();
     let mut mesh = Mesh::default();
     for (row, pos) in &points {
         let color = if line.roof.bound(&row.work) == Some(Bound::Memory) { p.warning } else { p.accent };
@@ -110,11 +110,11 @@ fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, target: &mut Option<Targ
         let n = format::count_of(points.len() as u64, "op");
         format!("Roofline: {n}, operations a second by operations per byte")
     });
-    *target = show_hovered(ui, &response, &points, &line.roof).or(target.take());
+    *target = hover_ui(ui, &response, &points, &line.roof).or(target.take());
 }
 
 /// Shows a tooltip for the op under the pointer; returns the evidence where the op was clicked.
-fn show_hovered(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &Roof) -> Option<Target> {
+fn hover_ui(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], roof: &Roof) -> Option<Target> {
     let at = response.hover_pos()?;
     let (row, pos) = points.iter().min_by(|a, b| a.1.distance(at).total_cmp(&b.1.distance(at)))?;
     if pos.distance(at) > metrics::PICK_SLACK {
@@ -129,25 +129,26 @@ fn show_hovered(ui: &Ui, response: &Response, points: &[(&RooflineRow, Pos2)], r
     response.clicked().then(|| Target::Op(row.name.as_str().into()))
 }
 
-fn axes(ui: &Ui, inner: Rect, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
+/// Paints grid lines with labels.
+fn paint_axes(ui: &Ui, inner: Rect, scale: &Scale, pos_of: &impl Fn((f64, f64)) -> Pos2) {
     let (p, font) = (palette(ui), FontId::proportional(metrics::TEXT_TICK));
     let painter = ui.painter();
     let grid = Stroke::new(metrics::HAIRLINE, p.grid);
-    let every = |low: i32, high: i32, room: f32, space: f32| {
-        let fit = (room / space).max(1.0) as i32;
-        ((high - low) as u32).div_ceil(fit as u32).max(1) as usize
+    let tick_step = |low: i32, high: i32, length: f32, spacing: f32| {
+        let max_ticks = (length / spacing).max(1.0) as u32;
+        ((high - low) as u32).div_ceil(max_ticks).max(1) as usize
     };
     let (y0, x0) = (10f64.powi(scale.y[0]), 10f64.powi(scale.x[0]));
-    let step = every(scale.x[0], scale.x[1], inner.width(), metrics::TICK_EVERY_X);
+    let step = tick_step(scale.x[0], scale.x[1], inner.width(), metrics::TICK_EVERY_X);
     for power in (scale.x[0]..=scale.x[1]).step_by(step) {
-        let x = at((10f64.powi(power), y0)).x;
+        let x = pos_of((10f64.powi(power), y0)).x;
         painter.vline(x, inner.y_range(), grid);
         let text = format::value(10f64.powi(power));
         painter.text(pos2(x, inner.bottom() + 2.0 * metrics::GAP), Align2::CENTER_TOP, text, font.clone(), p.text_weak);
     }
-    let step = every(scale.y[0], scale.y[1], inner.height(), metrics::TICK_EVERY_Y);
+    let step = tick_step(scale.y[0], scale.y[1], inner.height(), metrics::TICK_EVERY_Y);
     for power in (scale.y[0]..=scale.y[1]).step_by(step) {
-        let y = at((x0, 10f64.powi(power))).y;
+        let y = pos_of((x0, 10f64.powi(power))).y;
         painter.hline(inner.x_range(), y, grid);
         let text = rate(10f64.powi(power), "FLOP/s").replace(".00", "");
         painter.text(pos2(inner.left() - metrics::GAP, y), Align2::RIGHT_CENTER, text, font.clone(), p.text_weak);
@@ -156,8 +157,8 @@ fn axes(ui: &Ui, inner: Rect, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
     painter.text(below, Align2::CENTER_TOP, "operations per byte", font, p.text_weak);
 }
 
-/// Draws the limits: memory up to the ridge, arithmetic beyond it, or the one that is known.
-fn roof(ui: &Ui, inner: Rect, line: &Roofline, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
+/// Paints the limits: memory up to the ridge, arithmetic beyond it; or the only one that is known.
+fn paint_roof(ui: &Ui, inner: Rect, line: &Roofline, scale: &Scale, pos_of: &impl Fn((f64, f64)) -> Pos2) {
     let [left, right] = scale.x.map(|power| 10f64.powi(power));
     let Roof { flops_per_s: flops, bytes_per_s: bytes } = line.roof;
     let limit = |x: f64| bytes.map_or(f64::MAX, |b| b * x).min(flops.unwrap_or(f64::MAX));
@@ -165,12 +166,12 @@ fn roof(ui: &Ui, inner: Rect, line: &Roofline, scale: &Scale, at: &impl Fn((f64,
         return;
     }
     let ridge = line.roof.ridge().filter(|x| (left..right).contains(x));
-    let points = [Some(left), ridge, Some(right)].into_iter().flatten().map(|x| at((x, limit(x)))).collect();
+    let points = [Some(left), ridge, Some(right)].into_iter().flatten().map(|x| pos_of((x, limit(x)))).collect();
     let stroke = Stroke::new(metrics::LINE_STRONG, palette(ui).text_strong);
     ui.painter_at(inner).add(Shape::line(points, stroke));
 }
 
-/// Rates, operations per byte, the limit and the share of it that was reached.
+/// Returns the rates, the operations per byte, the limit, and the share of the limit that was reached.
 fn figures(work: &Work, roof: &Roof) -> Vec<String> {
     let mut figures = vec![rate(work.flops_per_s(), "FLOP/s"), rate(work.bytes_per_s(), "B/s")];
     figures.push(work.intensity().map_or_else(|| "-".to_owned(), |i| format!("{} FLOP/B", format::value(i))));

@@ -30,14 +30,14 @@ impl XAxis {
     }
 }
 
-/// Buttons for step, relative and wall time; returns the one that was clicked. `now`: the axis in use; `None` for a
-/// tag's values.
-pub fn axis_buttons(ui: &mut Ui, now: Option<XAxis>) -> Option<XAxis> {
+/// Shows buttons for step, relative and wall time; returns the one that was clicked. `current` is the selected axis;
+/// `None` if the axis has a tag's values.
+pub fn axis_buttons(ui: &mut Ui, current: Option<XAxis>) -> Option<XAxis> {
     ui.spacing_mut().item_spacing.x = metrics::GAP;
     ui.weak("x");
     let mut chosen = None;
     for choice in XAxis::all() {
-        let response = ui.selectable_label(now == Some(choice), choice.title());
+        let response = ui.selectable_label(current == Some(choice), choice.title());
         named(&response, Role::RadioButton, &format!("x axis: {}", choice.title()));
         chosen = response.clicked().then_some(choice).or(chosen);
     }

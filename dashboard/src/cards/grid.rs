@@ -1,5 +1,5 @@
-//! A scrolling page of cards: groups that fold, as many columns as fit, cards over the full width on demand. Only cards
-//! on the screen are drawn, so that a page of thousands costs as much as its visible part.
+//! A scrolling page of cards in collapsible groups, with columns by width and cards over the full width on demand. Only
+//! cards on the screen are drawn, so that a page of thousands costs as much as its visible part.
 
 use crate::catalogue::{Catalogue, Group, TagRow};
 use egui::{Align, CollapsingHeader, Frame, Margin, Rect, RichText, ScrollArea, Ui, UiBuilder, pos2, vec2};
@@ -10,10 +10,12 @@ use ui::{
     theme::{metrics, palette},
 };
 
-/// Which cards are wide, and which one to scroll to.
+/// The state of a page of cards.
 #[derive(Default)]
 pub struct CardGrid {
+    /// The keys of cards over the full width.
     wide: FxHashSet<Arc<str>>,
+    /// The key of the card to scroll to.
     reveal: Option<Arc<str>>,
 }
 
@@ -32,14 +34,14 @@ impl CardGrid {
                 let sizes: Vec<usize> = catalogue.groups.iter().map(|group| group.rows.len()).collect();
                 let n_columns = n_columns(ui.available_width(), &sizes);
                 for group in &catalogue.groups {
-                    self.group(ui, group, n_columns, &mut card);
+                    self.group_ui(ui, group, n_columns, &mut card);
                 }
                 ui.add_space(metrics::PAD);
             });
         });
     }
 
-    fn group(
+    fn group_ui(
         &mut self,
         ui: &mut Ui,
         group: &Group,
@@ -47,16 +49,16 @@ impl CardGrid {
         card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool,
     ) {
         let title = if group.name.is_empty() { "Ungrouped" } else { &*group.name };
-        let text = RichText::new(format!("{title}  ({})", n_shown(group))).color(palette(ui).text_strong);
+        let text = RichText::new(format!("{title}  ({})", count_text(group))).color(palette(ui).text_strong);
         let is_revealed = self.reveal.as_ref().is_some_and(|tag| group.rows.iter().any(|row| row.key == *tag));
         let header = CollapsingHeader::new(text)
             .id_salt(("group", group.is_pinned, &*group.name))
             .default_open(true)
             .open(is_revealed.then_some(true));
-        header.show_unindented(ui, |ui| self.cards(ui, group, n_columns, card));
+        header.show_unindented(ui, |ui| self.cards_ui(ui, group, n_columns, card));
     }
 
-    fn cards(
+    fn cards_ui(
         &mut self,
         ui: &mut Ui,
         group: &Group,
@@ -65,8 +67,8 @@ impl CardGrid {
     ) {
         let width = ui.available_width();
         let column_w = (width - metrics::PAD * (n_columns - 1) as f32) / n_columns as f32;
-        let [least_h, most_h] = metrics::CARD_CHART_H;
-        let chart_h = (column_w * metrics::CARD_CHART_ASPECT).clamp(least_h, most_h).round();
+        let [min_h, max_h] = metrics::CARD_CHART_H;
+        let chart_h = (column_w * metrics::CARD_CHART_ASPECT).clamp(min_h, max_h).round();
         let mut column = 0;
         let mut top = ui.cursor().top();
         let left = ui.cursor().left();
@@ -76,10 +78,10 @@ impl CardGrid {
             if is_wide && column > 0 || column == n_columns {
                 (column, top) = (0, bottom + metrics::PAD);
             }
-            let h = if is_wide { metrics::CARD_CHART_TALL_H } else { chart_h };
+            let height = if is_wide { metrics::CARD_CHART_TALL_H } else { chart_h };
             let w = if is_wide { width } else { column_w };
             let min = pos2(left + column as f32 * (column_w + metrics::PAD), top);
-            let rect = Rect::from_min_size(min, vec2(w, metrics::CARD_HEADER_H + h));
+            let rect = Rect::from_min_size(min, vec2(w, metrics::CARD_HEADER_H + height));
             bottom = bottom.max(rect.bottom());
             column = if is_wide { n_columns } else { column + 1 };
             if self.reveal.as_ref() == Some(&row.key) {
@@ -99,8 +101,8 @@ impl CardGrid {
     }
 }
 
-/// The number of a group's tags, and of its cards where a tag has several.
-fn n_shown(group: &Group) -> String {
+/// Returns the number of a group's tags, and of its cards if a tag has several.
+fn count_text(group: &Group) -> String {
     let tags: FxHashSet<&str> = group.rows.iter().map(|row| &*row.tag).collect();
     let n_tags = format::count_of(tags.len() as u64, "tag");
     match group.rows.len() {
@@ -109,13 +111,13 @@ fn n_shown(group: &Group) -> String {
     }
 }
 
-/// The number of columns that leaves the fewest holes after groups of these sizes; the greatest of equally good ones.
+/// Returns the number of columns that leaves the fewest holes after groups of these sizes; of equal ones the greatest.
 fn n_columns(width: f32, sizes: &[usize]) -> usize {
-    let [least_w, most_w] = metrics::CARD_W;
-    let most = ((width + metrics::PAD) / (least_w + metrics::PAD)).floor().max(1.0) as usize;
-    let least = (((width + metrics::PAD) / (most_w + metrics::PAD)).ceil().max(1.0) as usize).min(most);
+    let [min_w, max_w] = metrics::CARD_W;
+    let max = ((width + metrics::PAD) / (min_w + metrics::PAD)).floor().max(1.0) as usize;
+    let min = (((width + metrics::PAD) / (max_w + metrics::PAD)).ceil().max(1.0) as usize).min(max);
     let holes = |n: &usize| sizes.iter().map(|size| size.next_multiple_of(*n) - *size).sum::<usize>();
-    (least..=most).rev().min_by_key(holes).unwrap_or(least)
+    (min..=max).rev().min_by_key(holes).unwrap_or(min)
 }
 
 #[cfg(test)]
@@ -133,8 +135,8 @@ mod tests {
             members: Vec::new(),
         };
         let group = |rows| Group { name: "g".into(), is_pinned: false, rows };
-        assert_eq!(n_shown(&group(vec![row("a", "a 1"), row("a", "a 2"), row("a", "a 3")])), "1 tag, 3 cards");
-        assert_eq!(n_shown(&group(vec![row("a", "a"), row("b", "b")])), "2 tags");
+        assert_eq!(count_text(&group(vec![row("a", "a 1"), row("a", "a 2"), row("a", "a 3")])), "1 tag, 3 cards");
+        assert_eq!(count_text(&group(vec![row("a", "a"), row("b", "b")])), "2 tags");
     }
 
     #[test]

@@ -30,8 +30,9 @@ pub struct CardPanel<K, C> {
     pub catalogue: Catalogue,
     cards: FxHashMap<Arc<str>, C>,
     grid: CardGrid,
-    node_seen: u64,
-    tag_seen: u64,
+    /// The last seen revisions of the common selections of node and tag.
+    node_revision: u64,
+    tag_revision: u64,
     series: PhantomData<K>,
 }
 
@@ -43,8 +44,8 @@ impl<K: Kind, C: Default> CardPanel<K, C> {
             catalogue: Catalogue::default(),
             cards: FxHashMap::default(),
             grid: CardGrid::default(),
-            node_seen: 0,
-            tag_seen: 0,
+            node_revision: 0,
+            tag_revision: 0,
             series: PhantomData,
         }
     }
@@ -66,32 +67,32 @@ impl<K: Kind, C: Default> CardPanel<K, C> {
         true
     }
 
-    /// Returns whether any card passes the filters, and says so if none does. Scrolls to the cards of another panel's
-    /// selection.
+    /// Returns whether any card passes the filters; shows an empty state if none does. Scrolls to the cards of another
+    /// panel's selection.
     pub fn has_matches(&mut self, ui: &mut Ui, selection: &Selection) -> bool {
         if self.catalogue.groups.is_empty() {
             empty_state(ui, "No matches", "Change the filter of tags or of runs.");
             return false;
         }
-        if let Some(node) = selection.node.news(self.page.kind, &mut self.node_seen) {
+        if let Some(node) = selection.node.news(self.page.kind, &mut self.node_revision) {
             self.grid.reveal(&self.catalogue, |row| row.belongs_to(node));
         }
-        if let Some(tag) = selection.tag.news(self.page.kind, &mut self.tag_seen) {
+        if let Some(tag) = selection.tag.news(self.page.kind, &mut self.tag_revision) {
             self.grid.reveal(&self.catalogue, |row| row.tag == *tag);
         }
         true
     }
 
-    /// Shows the cards of `other`, or else of the page's own catalogue. `card` draws one card and returns whether its
+    /// Shows the cards of `custom`, or else of the page's catalogue. `card` draws one card and returns whether its
     /// width is toggled.
     pub fn cards_ui(
         &mut self,
         ui: &mut Ui,
-        other: Option<&Catalogue>,
+        custom: Option<&Catalogue>,
         mut card: impl FnMut(&mut Ui, &mut C, &TagRow, bool) -> bool,
     ) {
         let cards = &mut self.cards;
-        self.grid.ui(ui, other.unwrap_or(&self.catalogue), |ui, row, is_wide| {
+        self.grid.ui(ui, custom.unwrap_or(&self.catalogue), |ui, row, is_wide| {
             card(ui, cards.entry(row.key.clone()).or_default(), row, is_wide)
         });
     }

@@ -19,20 +19,20 @@ pub fn run_list(ui: &mut Ui, runs: &mut RunList, picked: Option<&Arc<str>>) {
         let n_listed = runs.entries().iter().filter(|e| runs.filter.matches(&e.label)).count();
         let n_on = runs.entries().iter().filter(|e| runs.shown_color(&e.label).is_some()).count();
         ui.weak(format!("{n_on} of {} shown", format::count_of(n_listed as u64, "run")));
-        let all_on = n_on == n_listed;
-        if n_listed > 1 && ui.small_button(if all_on { "None" } else { "All" }).clicked() {
-            runs.set_all(!all_on);
+        let are_all_on = n_on == n_listed;
+        if n_listed > 1 && ui.small_button(if are_all_on { "None" } else { "All" }).clicked() {
+            runs.set_all(!are_all_on);
         }
     });
     ui.add_space(metrics::GAP);
-    let listed: Vec<usize> =
+    let listed_idxs: Vec<usize> =
         (0..runs.entries().len()).filter(|&i| runs.filter.matches(&runs.entries()[i].label)).collect();
     let mut clicked = None;
     ui.spacing_mut().item_spacing.y = 0.0;
-    ScrollArea::vertical().auto_shrink(false).show_rows(ui, metrics::ROW_H, listed.len(), |ui, rows| {
-        for &i in &listed[rows] {
+    ScrollArea::vertical().auto_shrink(false).show_rows(ui, metrics::ROW_H, listed_idxs.len(), |ui, rows| {
+        for &i in &listed_idxs[rows] {
             let entry = &runs.entries()[i];
-            let response = row(ui, runs, entry, picked == Some(&entry.label));
+            let response = row_ui(ui, runs, entry, picked == Some(&entry.label));
             if response.double_clicked() {
                 clicked = Some((entry.label.clone(), true));
             } else if response.clicked() {
@@ -51,7 +51,8 @@ pub fn run_list(ui: &mut Ui, runs: &mut RunList, picked: Option<&Arc<str>>) {
     }
 }
 
-fn row(ui: &mut Ui, runs: &RunList, entry: &RunEntry, is_picked: bool) -> Response {
+/// Shows the row of a run.
+fn row_ui(ui: &mut Ui, runs: &RunList, entry: &RunEntry, is_picked: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), metrics::ROW_H), Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::CheckBox, true, entry.is_on, format!("Run {}", entry.label)));
     let p = palette(ui);

@@ -1,4 +1,4 @@
-//! The picture: a dot for each vector, the picked one with its neighbours.
+//! The picture: a dot or an image for each vector, and lines from the picked vector to its neighbours.
 
 use super::{
     model::{self, Coloring},
@@ -31,10 +31,9 @@ impl EmbeddingsView {
             let n = format::count_of(n_vectors as u64, "vector");
             let picked =
                 self.choices.picked.map_or_else(String::new, |i| format!(", picked {}", self.label(embedding, i)));
-            let of_sheet =
-                self.texture.sheet.iter().filter(|_| !self.choices.has_dots && self.texture.handle.is_some());
+            let sheet = self.texture.sheet.iter().filter(|_| !self.choices.has_dots && self.texture.handle.is_some());
             let n_images: usize =
-                of_sheet.map(|sheet| (0..n_vectors).filter(|i| sheet.place(*i).is_some()).count()).sum();
+                sheet.map(|sheet| (0..n_vectors).filter(|i| sheet.uv_rect(*i).is_some()).count()).sum();
             let images = if n_images > 0 { format!(", {n_images} of them as images") } else { String::new() };
             format!("Embedding by {}: {n}{images}{picked}", self.choices.method.title())
         });
@@ -52,8 +51,8 @@ impl EmbeddingsView {
         }
         painter.add(Shape::Mesh(Arc::clone(&self.picture.dots)));
         painter.add(Shape::Mesh(Arc::clone(&self.picture.images)));
-        self.marks(ui, embedding, rect);
-        self.legend(ui, rect);
+        self.paint_picked(ui, embedding, rect);
+        self.paint_legend(ui, rect);
         let pointer = response.hover_pos().filter(|_| !response.dragged())?;
         let distances = self.picture.placed.iter().enumerate().map(|(i, (pos, _))| (i, pos.distance_sq(pointer)));
         let nearest = distances.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, d)| *d <= metrics::PICK_SLACK.powi(2));
@@ -68,20 +67,20 @@ impl EmbeddingsView {
         response.clicked().then_some(i)
     }
 
-    /// Loads the sheet of images as a texture, where the graphics supports its size.
+    /// Loads the sheet of images as a texture, if the graphics supports its size.
     fn load_sprites(&mut self, ui: &Ui) {
         let loaded = self.read.as_ref().and_then(|read| read.1.as_ref().ok());
         let sheet = loaded.and_then(|loaded| loaded.sheet.as_ref()?.as_ref().ok());
-        let is_known = match (&self.texture.sheet, sheet) {
-            (Some(known), Some(sheet)) => Arc::ptr_eq(known, sheet),
+        let is_loaded = match (&self.texture.sheet, sheet) {
+            (Some(texture_sheet), Some(sheet)) => Arc::ptr_eq(texture_sheet, sheet),
             (None, None) => true,
             _ => false,
         };
-        if is_known {
+        if is_loaded {
             return;
         }
-        let most = ui.input(|i| i.max_texture_side);
-        let handle = sheet.filter(|sheet| sheet.picture.size.iter().all(|side| *side <= most)).map(|sheet| {
+        let max_side = ui.input(|i| i.max_texture_side);
+        let handle = sheet.filter(|sheet| sheet.picture.size.iter().all(|side| *side <= max_side)).map(|sheet| {
             let image = theme::picture(sheet.picture.size, &sheet.picture.rgba);
             ui.ctx().load_texture("sprites", image, TextureOptions::LINEAR)
         });
@@ -89,36 +88,36 @@ impl EmbeddingsView {
         self.revision += 1;
     }
 
-    /// Dots and images, the farthest first. During a search all vectors that do not match are muted.
+    /// Returns dots and images, the farthest first. During a search, vectors that do not match are muted.
     fn meshes(&self, placed: &[(Pos2, f32)], rect: Rect, p: &Palette) -> (Mesh, Mesh) {
         let sprites = self.texture.sheet.as_ref().zip(self.texture.handle.as_ref()).filter(|_| !self.choices.has_dots);
         let mut images = sprites.map_or_else(Mesh::default, |(_, handle)| Mesh::with_texture(handle.id()));
         let matches: FxHashSet<usize> = self.matches.iter().copied().collect();
         let mut order: Vec<usize> = (0..placed.len()).filter(|i| rect.contains(placed[*i].0)).collect();
-        let rank = |i: &usize| (matches.contains(i), -placed[*i].1);
-        order.sort_by(|a, b| rank(a).0.cmp(&rank(b).0).then(rank(a).1.total_cmp(&rank(b).1)));
+        let draw_order = |i: &usize| (matches.contains(i), -placed[*i].1);
+        order.sort_by(|a, b| draw_order(a).0.cmp(&draw_order(b).0).then(draw_order(a).1.total_cmp(&draw_order(b).1)));
         let mut mesh = Mesh::default();
         let radius = if placed.len() > 5_000 { 0.6 * metrics::DOT } else { metrics::DOT };
         for i in order {
             let (pos, depth) = placed[i];
-            let is_behind = !matches.is_empty() && !matches.contains(&i);
-            let color = if is_behind { mix(p.canvas, p.aggregate, 0.5) } else { self.color(i, p) };
-            // The farthest still stand out from the canvas.
-            let near = mix(p.canvas, color, 1.0 - 0.2 * (depth.clamp(-0.6, 1.0) + 0.6) / 1.6);
+            let is_muted = !matches.is_empty() && !matches.contains(&i);
+            let color = if is_muted { mix(p.canvas, p.aggregate, 0.5) } else { self.color(i, p) };
+            // Dots fade with depth, but the farthest still stand out from the canvas.
+            let depth_color = mix(p.canvas, color, 1.0 - 0.2 * (depth.clamp(-0.6, 1.0) + 0.6) / 1.6);
             let size = 1.0 - 0.25 * depth.clamp(-1.0, 1.0);
-            match sprites.and_then(|(sheet, _)| Some((sheet.place(i)?, sheet.aspect()))) {
+            match sprites.and_then(|(sheet, _)| Some((sheet.uv_rect(i)?, sheet.aspect()))) {
                 Some(([from, to], aspect)) => {
                     let width = metrics::SPRITE * size * self.orbit.zoom.clamp(1.0, metrics::SPRITE_ZOOM);
                     let uv = Rect::from_min_max(pos2(from[0], from[1]), pos2(to[0], to[1]));
                     // The colours of dots, paler, so that the images stay recognisable.
-                    let tint = if self.coloring == Coloring::Plain && !is_behind {
+                    let tint = if self.coloring == Coloring::Plain && !is_muted {
                         theme::UNTINTED
                     } else {
                         mix(theme::UNTINTED, color, 0.4)
                     };
                     images.add_rect_with_uv(Rect::from_center_size(pos, vec2(width, width * aspect)), uv, tint);
                 }
-                None => dots::add(&mut mesh, pos, radius * size, near),
+                None => dots::add(&mut mesh, pos, radius * size, depth_color),
             }
         }
         (mesh, images)
@@ -132,8 +131,8 @@ impl EmbeddingsView {
         }
     }
 
-    /// Lines from the picked vector to its neighbours, and names.
-    fn marks(&self, ui: &Ui, embedding: &Embedding, rect: Rect) {
+    /// Paints lines from the picked vector to its neighbours, and the names of vectors that stand out.
+    fn paint_picked(&self, ui: &Ui, embedding: &Embedding, rect: Rect) {
         let p = palette(ui);
         let painter = ui.painter_at(rect);
         let pos = |i: usize| self.picture.placed.get(i).map(|(pos, _)| *pos);
@@ -142,8 +141,8 @@ impl EmbeddingsView {
                 painter.line_segment([from, to], Stroke::new(metrics::HAIRLINE, p.accent));
             }
         }
-        let near = self.neighbours.iter().map(|(i, _)| *i);
-        let named = self.choices.picked.into_iter().chain(near).chain(self.matches.iter().copied());
+        let neighbours = self.neighbours.iter().map(|(i, _)| *i);
+        let named = self.choices.picked.into_iter().chain(neighbours).chain(self.matches.iter().copied());
         for i in named.take(MAX_LABELS) {
             let Some(pos) = pos(i).filter(|pos| rect.contains(*pos)) else { continue };
             let is_picked = self.choices.picked == Some(i);
@@ -159,8 +158,8 @@ impl EmbeddingsView {
         }
     }
 
-    /// The meaning of the colours.
-    fn legend(&self, ui: &Ui, rect: Rect) {
+    /// Paints the legend of the colours.
+    fn paint_legend(&self, ui: &Ui, rect: Rect) {
         let p = palette(ui);
         let painter = ui.painter_at(rect);
         let mut entry_pos = rect.left_top() + vec2(metrics::PAD, metrics::PAD);
@@ -197,14 +196,14 @@ impl EmbeddingsView {
         model::label(embedding, self.choices.label, i)
     }
 
-    /// Shows a layout.
+    /// Takes over the places of a layout.
     pub(super) fn take_places(&mut self, places: &[Position]) {
         self.places = model::scaled(places);
         self.revision += 1;
     }
 }
 
-/// The colour of the `i`-th value.
+/// Returns the colour of the `i`-th word.
 fn group_color(i: usize, p: &Palette) -> Color32 {
     if i < model::MAX_GROUPS { p.mark(i) } else { p.aggregate }
 }

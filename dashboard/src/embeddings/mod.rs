@@ -76,8 +76,8 @@ impl View for EmbeddingsView {
         if let Some(embedding) = &embedding {
             self.update(ui, embedding);
         }
-        let usual = Extent::Points(1.6 * metrics::SIDE_W);
-        side(ui, Edge::Left, "embedding controls", usual, |ui| self.side_ui(ui, embedding.as_deref()));
+        let default_width = Extent::Points(1.6 * metrics::SIDE_W);
+        side(ui, Edge::Left, "embedding controls", default_width, |ui| self.side_ui(ui, embedding.as_deref()));
         match (&embedding, self.read.as_deref()) {
             (Some(embedding), _) if self.places.len() == embedding.vectors.len() => {
                 if let Some(i) = self.canvas_ui(ui, embedding) {

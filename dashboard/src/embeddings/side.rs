@@ -16,6 +16,7 @@ use ui::{
 const MAX_LISTED: usize = 200;
 
 impl EmbeddingsView {
+    /// Shows the controls.
     pub(super) fn side_ui(&mut self, ui: &mut Ui, embedding: Option<&Embedding>) {
         ui.add_space(metrics::PAD);
         let height = ui.available_height();
@@ -57,10 +58,10 @@ impl EmbeddingsView {
                 named(&response, Role::RadioButton, &format!("Dimensions: {n_dims}"));
             }
         });
-        let number = |ui: &mut Ui, name: &str, value: &mut usize, least: usize, most: usize| {
+        let number = |ui: &mut Ui, name: &str, value: &mut usize, min: usize, max: usize| {
             ui.horizontal(|ui| {
                 ui.weak(name);
-                let response = ui.add(DragValue::new(value).range(least..=most));
+                let response = ui.add(DragValue::new(value).range(min..=max));
                 named(&response, Role::SpinButton, name);
             });
         };
@@ -91,7 +92,7 @@ impl EmbeddingsView {
         }
     }
 
-    /// Images in place of dots, or the reason why there are none.
+    /// Shows the choice of images in place of dots, or the reason why there are none.
     fn sprites_ui(&mut self, ui: &mut Ui) {
         let loaded = self.read.as_ref().and_then(|read| read.1.as_ref().ok());
         match loaded.and_then(|loaded| loaded.sheet.as_ref()) {
@@ -211,7 +212,7 @@ fn section(ui: &mut Ui, text: &str) {
     heading(ui, text);
 }
 
-/// The vectors at the ends of the axes.
+/// Shows the filters of the vectors at the ends of the axes.
 fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
     let names = ["left", "right", "below", "above"];
     egui::Grid::new("ends").num_columns(2).show(ui, |ui| {

@@ -1,4 +1,4 @@
-//! The panel's state, and how it follows files, layouts and choices.
+//! The panel's state, updated from files, layouts and choices.
 
 use super::model::{
     self, Choices, ColorBy, Coloring, Folders, ListedEmbedding, Listing, LoadedEmbedding, Sheet, Worker, matching,
@@ -15,10 +15,12 @@ use ui::{background::Refresher, chart::orbit::Orbit};
 /// An embedding that was read, or the error.
 pub(super) type ReadEmbedding = (ListedEmbedding, Result<LoadedEmbedding, String>);
 
-/// The shapes of the vectors, cached while nothing that they depend on changes.
+/// The shapes of the vectors, cached by the inputs on which they depend.
 #[derive(Default)]
 pub(super) struct Picture {
+    /// Revision, orbit, bits of the corners, palette, and whether images are replaced by dots.
     pub key: Option<(u64, Orbit, [u32; 4], usize, bool)>,
+    /// The position on the screen and the depth of each vector.
     pub placed: Vec<(Pos2, f32)>,
     pub dots: Arc<Mesh>,
     pub images: Arc<Mesh>,
@@ -35,26 +37,33 @@ pub(super) struct Texture {
 #[derive(Default)]
 pub struct EmbeddingsView {
     pub(super) choices: Choices,
-    /// Requests the embeddings of folders, by how many logdirs and runs there are.
+    /// Lists the embeddings of folders again when the number of logdirs or runs changes.
     pub(super) lister: Refresher<(usize, usize), Folders, Listing>,
     pub(super) listing: Arc<Listing>,
+    /// Reads the chosen embedding.
     pub(super) reader: Refresher<ListedEmbedding, ListedEmbedding, ReadEmbedding>,
     pub(super) read: Option<Arc<ReadEmbedding>>,
     pub(super) worker: Option<Worker>,
-    /// The choices that the worker lays out.
-    pub(super) running: Option<Choices>,
-    pub(super) layout_seen: u64,
+    /// The choices of the worker's layout.
+    pub(super) worker_choices: Option<Choices>,
+    /// The revision of the worker's layout that `places` has.
+    pub(super) layout_revision: u64,
     pub(super) places: Vec<Position>,
+    /// The share of the variance that each principal component explains; empty for other methods.
     pub(super) explained: Vec<f64>,
     /// Grows whenever the picture changes.
     pub(super) revision: u64,
-    pub(super) coloring_of: Option<ColorBy>,
+    /// The choice that `coloring` was computed for.
+    pub(super) coloring_key: Option<ColorBy>,
     pub(super) coloring: Coloring,
     pub(super) color_column: Option<usize>,
-    pub(super) searched: Option<String>,
+    /// The search text that `matches` was computed for.
+    pub(super) matches_key: Option<String>,
     pub(super) matches: Vec<usize>,
+    /// Indices and distances of the vectors nearest to the picked one.
     pub(super) neighbours: Vec<(usize, f32)>,
-    pub(super) neighbours_of: Option<(usize, usize, Metric)>,
+    /// The picked vector, the number of neighbours and the metric that `neighbours` was computed for.
+    pub(super) neighbours_key: Option<(usize, usize, Metric)>,
     pub(super) orbit: Orbit,
     pub(super) picture: Picture,
     pub(super) texture: Texture,
@@ -89,44 +98,44 @@ impl EmbeddingsView {
             return;
         }
         self.read = read;
-        (self.worker, self.running, self.coloring_of, self.searched) = (None, None, None, None);
+        (self.worker, self.worker_choices, self.coloring_key, self.matches_key) = (None, None, None, None);
         self.places.clear();
         let n_vectors = self.embedding().map(|embedding| embedding.vectors.len());
         if self.choices.picked.zip(n_vectors).is_some_and(|(i, n)| i >= n) {
             self.choices.picked = None;
         }
-        self.neighbours_of = None;
+        self.neighbours_key = None;
     }
 
-    /// Starts the chosen layout and follows its progress, the colours, the search and the picked vector.
+    /// Starts the chosen layout; updates places, colours, matches and neighbours.
     pub(super) fn update(&mut self, ui: &Ui, embedding: &Arc<Embedding>) {
-        let laid_out = self.choices.of_layout();
-        if self.running.as_ref() != Some(&laid_out) {
+        let layout_choices = self.choices.layout_choices();
+        if self.worker_choices.as_ref() != Some(&layout_choices) {
             let (ctx, method) = (ui.ctx().clone(), self.choices.method(embedding));
             self.worker = Some(Worker::start(Arc::clone(embedding), method, move || ctx.request_repaint()));
-            (self.running, self.layout_seen) = (Some(laid_out), 0);
+            (self.worker_choices, self.layout_revision) = (Some(layout_choices), 0);
             self.explained.clear();
         }
-        if let Some(layout) = self.worker.as_ref().map(Worker::layout).filter(|l| l.revision != self.layout_seen) {
-            self.layout_seen = layout.revision;
+        if let Some(layout) = self.worker.as_ref().map(Worker::layout).filter(|l| l.revision != self.layout_revision) {
+            self.layout_revision = layout.revision;
             self.take_places(&layout.places);
             self.explained = layout.explained;
         }
-        if self.coloring_of != Some(self.choices.color) {
-            self.coloring_of = Some(self.choices.color);
+        if self.coloring_key != Some(self.choices.color) {
+            self.coloring_key = Some(self.choices.color);
             self.color_column = self.choices.color.column(embedding);
             self.coloring = Coloring::of(embedding, self.color_column);
             self.revision += 1;
         }
-        if self.searched.as_deref() != Some(self.choices.search.text()) {
-            self.searched = Some(self.choices.search.text().to_owned());
+        if self.matches_key.as_deref() != Some(self.choices.search.text()) {
+            self.matches_key = Some(self.choices.search.text().to_owned());
             self.matches = matching(embedding, &self.choices.search);
             self.revision += 1;
         }
-        let wanted = self.choices.picked.map(|i| (i, self.choices.n_nearest, self.choices.metric()));
-        if self.neighbours_of != wanted {
-            self.neighbours_of = wanted;
-            let nearest = wanted.map(|(i, k, metric)| nearest_of(&embedding.vectors, i, k, metric));
+        let key = self.choices.picked.map(|i| (i, self.choices.n_nearest, self.choices.metric()));
+        if self.neighbours_key != key {
+            self.neighbours_key = key;
+            let nearest = key.map(|(i, k, metric)| nearest_of(&embedding.vectors, i, k, metric));
             self.neighbours = nearest.unwrap_or_default();
         }
     }

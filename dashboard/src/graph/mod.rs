@@ -1,8 +1,8 @@
 //! The Graph panel: the dataflow graph, collapsed by name scope.
 //!
-//! `model` (GraphDef to tables) -> `analysis` (what traces, summaries and other graphs say of its items) -> `layout`
+//! `model` (GraphDef to tables) -> `analysis` (facts from traces, summaries and other graphs) -> `layout`
 //! (geometry, without egui) -> `paint` (shapes) -> `panels` (toolbar, search, details) -> `input` (pointer and keys to
-//! commands). Models and layouts are made in the thread of `layout`'s worker; `state` is what the panel shows.
+//! commands). A thread in `layout` builds models and layouts; `state` is the state of the panel.
 
 mod analysis;
 mod input;
@@ -38,11 +38,11 @@ impl View for GraphView {
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
-        // The graph that an address names may be read after others.
-        let is_wanted = |name: &str| Some(name) == self.wanted_graph.as_deref();
-        if let Some(idx) = data.graphs.iter().position(|graph| is_wanted(&graph.name)) {
+        // The graph that an address names may be loaded after others.
+        let is_requested = |name: &str| Some(name) == self.requested_graph.as_deref();
+        if let Some(idx) = data.graphs.iter().position(|graph| is_requested(&graph.name)) {
             self.graph_idx = idx;
-            self.wanted_graph = None;
+            self.requested_graph = None;
         }
         self.update(ui.ctx(), data, selection);
         let Some(model) = self.model.clone() else {
@@ -62,9 +62,9 @@ impl View for GraphView {
         }
         commands::seek_first_non_finite(self, &model, data);
         toolbar(ui, |ui| {
-            ui.horizontal_wrapped(|ui| self.tools(ui, data, &model));
+            ui.horizontal_wrapped(|ui| self.toolbar_ui(ui, data, &model));
             if self.search.has_hits()
-                && let Some(hit) = self.search.list(ui, &model)
+                && let Some(hit) = self.search.list_ui(ui, &model)
             {
                 self.reveal(&model, hit);
             }
@@ -81,7 +81,7 @@ impl View for GraphView {
     }
 
     fn can(&self, id: &'static str, data: &Data) -> bool {
-        id != "first-non-finite" || !self.times.is_known(data) || self.times.first_non_finite().is_some()
+        id != "first-non-finite" || !self.times.is_complete(data) || self.times.first_non_finite().is_some()
     }
 
     fn run(&mut self, id: &'static str) {
@@ -97,7 +97,7 @@ impl View for GraphView {
     }
 
     fn go_to(&mut self, params: &Params) {
-        self.wanted_graph = params.get("graph").map(Into::into);
+        self.requested_graph = params.get("graph").map(Into::into);
         self.compare_with = params.get("against").map(Into::into);
         let by = params.get("colour");
         self.color_by(ColorBy::all().find(|c| Some(c.title()) == by).unwrap_or_default());
@@ -108,7 +108,7 @@ impl GraphView {
     fn details_ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection, model: &Arc<Model>, item: ItemId) {
         self.summaries.update(model, self.selected, data);
         let input = Input { ctx: ui.ctx(), model, data };
-        self.over_steps.update(input, item);
+        self.step_costs.update(input, item);
         let extent = Extent::Points(metrics::graph::DETAILS_W);
         let action = side(ui, Edge::Right, "graph details", extent, |ui| self.details(ui, model, item));
         match action {

@@ -1,7 +1,7 @@
-//! What the panel shows, and the commands that change it.
+//! The state of the panel, and the commands that change it.
 
 use super::{
-    analysis::{self, Changes, OverSteps, Summaries, Times},
+    analysis::{self, Changes, StepCosts, Summaries, Times},
     layout::{CHILDREN_MAX, Expansion, PicBox, Picture, Update, Worker},
     model::{ItemId, Kind, Model},
     paint::{Camera, ColorBy, Export, Flight, Transition, assign_structure_colors},
@@ -23,6 +23,7 @@ pub struct GraphView {
     pub(super) color_by: ColorBy,
     pub(super) selected: Option<ItemId>,
     pub(super) hovered: Option<ItemId>,
+    /// The highlighted items of a trace or a path.
     pub(super) traced: Option<FxHashSet<ItemId>>,
     /// The start of a path whose end is to be picked.
     pub(super) path_from: Option<ItemId>,
@@ -34,11 +35,11 @@ pub struct GraphView {
     /// Whether the first node with a NaN or an infinity is to be shown once it is known.
     pub(super) seeks_first_non_finite: bool,
     /// The graph that an address names.
-    pub(super) wanted_graph: Option<Box<str>>,
+    pub(super) requested_graph: Option<Box<str>>,
     /// The format to copy in the next frame.
     pub(super) export: Option<Export>,
     pub(super) times: Times,
-    pub(super) over_steps: OverSteps,
+    pub(super) step_costs: StepCosts,
     pub(super) changes: Changes,
     /// The graph to compare with; `None` for the one before it in the list, or after the first.
     pub(super) compare_with: Option<Box<str>>,
@@ -47,10 +48,10 @@ pub struct GraphView {
     pub(super) structure_colors: FxHashMap<u32, usize>,
     pub(super) camera: Camera,
     /// Whether to fit the graph as soon as the size of the view is known.
-    pub(super) fit: bool,
+    pub(super) needs_fit: bool,
     /// Whether the graph was fitted and the camera has not moved since, so that changes of the view's size fit it
     /// again.
-    pub(super) fitted: bool,
+    pub(super) is_fitted: bool,
     /// The item to bring into view as soon as it is drawn.
     pub(super) center_on: Option<ItemId>,
     pub(super) flight: Option<Flight>,
@@ -66,9 +67,12 @@ pub struct GraphView {
     expansion: Expansion,
     def: Option<Arc<GraphDef>>,
     worker: Option<Worker>,
-    seen_node: u64,
-    seen_selection: Option<ItemId>,
-    wanted_node: Option<Arc<str>>,
+    /// The last seen revision of the common node selection.
+    node_revision: u64,
+    /// The selection that the other panels know.
+    shared_selection: Option<ItemId>,
+    /// The full name of a node that another panel selected, until the model has it.
+    requested_node: Option<Arc<str>>,
 }
 
 impl GraphView {
@@ -77,20 +81,20 @@ impl GraphView {
         self.worker.as_ref().is_some_and(Worker::is_busy)
     }
 
-    /// Sets what the colours show.
+    /// Sets the property that the colours show.
     pub fn color_by(&mut self, by: ColorBy) {
         self.color_by = by;
     }
 
-    /// The graph to compare with, if another one is open.
+    /// Returns the index of the graph to compare with, if another one is open.
     pub(super) fn other_graph(&self, data: &Data) -> Option<usize> {
-        let wanted = self.compare_with.as_deref();
-        let named = data.graphs.iter().position(|g| Some(&*g.name) == wanted).filter(|&idx| idx != self.graph_idx);
+        let name = self.compare_with.as_deref();
+        let named = data.graphs.iter().position(|g| Some(&*g.name) == name).filter(|&idx| idx != self.graph_idx);
         let neighbour = if self.graph_idx == 0 { 1 } else { self.graph_idx - 1 };
         named.or((neighbour < data.graphs.len()).then_some(neighbour))
     }
 
-    /// Follows new data, finished work and selections of other panels.
+    /// Takes up new data, finished work and selections of other panels.
     pub(super) fn update(&mut self, ctx: &Context, data: &Data, selection: &mut Selection) {
         let now = ctx.input(|i| i.time);
         self.graph_idx = self.graph_idx.min(data.graphs.len().saturating_sub(1));
@@ -113,13 +117,13 @@ impl GraphView {
             }
             None => {}
         }
-        if let Some(name) = selection.node.news(ViewKind::Graph, &mut self.seen_node) {
-            self.wanted_node = Some(Arc::clone(name));
+        if let Some(name) = selection.node.news(ViewKind::Graph, &mut self.node_revision) {
+            self.requested_node = Some(Arc::clone(name));
         }
         let Some(model) = self.model.clone() else { return };
-        if let Some(item) = self.wanted_node.take().and_then(|name| model.find(&name)) {
+        if let Some(item) = self.requested_node.take().and_then(|name| model.find(&name)) {
             self.reveal(&model, item);
-            self.seen_selection = self.selected;
+            self.shared_selection = self.selected;
         }
         match self.other_graph(data).filter(|_| self.color_by == ColorBy::Change) {
             Some(other) => self.changes.update(ctx, &model, &data.graphs[other].def),
@@ -130,23 +134,23 @@ impl GraphView {
         self.times.update(input, range);
     }
 
-    /// Transfers what was open and selected to a new model, by name.
+    /// Transfers the open scopes and the selection to a new model, by name.
     fn take_model(&mut self, model: &Arc<Model>) {
         let old = self.model.replace(Arc::clone(model));
-        let carry = |item: ItemId| old.as_ref().and_then(|old| model.find(old.name(item)));
-        let mut open: FxHashSet<ItemId> = self.expansion.open.iter().filter_map(|&i| carry(i)).collect();
-        let unlimited = self.expansion.unlimited.iter().filter_map(|&i| carry(i)).collect();
-        self.selected = self.selected.and_then(carry);
-        self.seen_selection = self.selected;
+        let transfer = |item: ItemId| old.as_ref().and_then(|old| model.find(old.name(item)));
+        let mut open: FxHashSet<ItemId> = self.expansion.open.iter().filter_map(|&i| transfer(i)).collect();
+        let unlimited = self.expansion.unlimited.iter().filter_map(|&i| transfer(i)).collect();
+        self.selected = self.selected.and_then(transfer);
+        self.shared_selection = self.selected;
         (self.traced, self.path_from, self.notice) = (None, None, None);
         (self.anchor, self.hovered, self.center_on) = (None, None, None);
         // Items of the old picture are indices of the old model.
         self.picture = Arc::default();
         self.structure_colors.clear();
-        self.fit |= self.fitted;
+        self.needs_fit |= self.is_fitted;
         if old.is_none() {
-            open = first_open(model);
-            self.fit = true;
+            open = initially_open(model);
+            self.needs_fit = true;
         }
         self.expansion = Expansion { open, unlimited };
         self.transition = None;
@@ -165,8 +169,8 @@ impl GraphView {
             }
             self.camera.move_point_to(view, top(new), at);
             self.flight = None;
-            if new.open {
-                self.fly_to_show(view, new.rect, now);
+            if new.is_open {
+                self.fly_to_include(view, new.rect, now);
             }
         }
         if !old.boxes.is_empty() && old.boxes.len() + self.picture.boxes.len() < 4_000 {
@@ -175,7 +179,7 @@ impl GraphView {
     }
 
     /// Moves the camera as far as needed to show all of `rect`, without zooming in.
-    fn fly_to_show(&mut self, view: Rect, rect: [f32; 4], now: f64) {
+    fn fly_to_include(&mut self, view: Rect, rect: [f32; 4], now: f64) {
         if view.contains_rect(self.camera.rect_to_screen(view, rect)) {
             return;
         }
@@ -187,7 +191,7 @@ impl GraphView {
         self.flight = Some(Flight { from: self.camera, to, start: now });
     }
 
-    /// Moves the camera to where `item` is legible in the middle.
+    /// Moves the camera so that `rect` is in the middle and legible.
     pub(super) fn fly_to(&mut self, view: Rect, rect: [f32; 4], now: f64) {
         let mut to = self.camera;
         to.fit(view, rect);
@@ -214,8 +218,8 @@ impl GraphView {
 
     /// Shares the selection with the other panels, if it changed here.
     pub(super) fn share_selection(&mut self, model: &Model, selection: &mut Selection) {
-        if self.selected != self.seen_selection {
-            self.seen_selection = self.selected;
+        if self.selected != self.shared_selection {
+            self.shared_selection = self.selected;
             let named = self.selected.filter(|&i| !matches!(model.kind(i), Kind::Series | Kind::Library));
             selection.node.set(ViewKind::Graph, named.map(|i| model.name(i).into()));
         }
@@ -235,14 +239,14 @@ impl GraphView {
         self.redraw(model);
     }
 
-    /// Expands everything around an item, selects it and brings it into view.
+    /// Expands the scopes around an item, selects the item and brings it into view.
     pub(super) fn reveal(&mut self, model: &Arc<Model>, item: ItemId) {
         let host = model.host(item);
-        let (mut scope, mut changed) = (model.parent(host), false);
+        let (mut scope, mut has_changed) = (model.parent(host), false);
         loop {
-            changed |= scope != ItemId::ROOT && self.expansion.open.insert(scope);
+            has_changed |= scope != ItemId::ROOT && self.expansion.open.insert(scope);
             if model.children(scope).len() > CHILDREN_MAX && self.picture.find(host).is_none() {
-                changed |= self.expansion.unlimited.insert(scope);
+                has_changed |= self.expansion.unlimited.insert(scope);
             }
             if scope == ItemId::ROOT {
                 break;
@@ -251,30 +255,30 @@ impl GraphView {
         }
         self.select(Some(item));
         self.center_on = Some(item);
-        if changed {
+        if has_changed {
             self.redraw(model);
         }
     }
 
     /// Expands every visible scope of the selected scope, or of the whole graph, by one level.
     pub(super) fn open_level(&mut self, model: &Arc<Model>) {
-        let within = self.selected.filter(|&i| !model.is_op(i)).unwrap_or(ItemId::ROOT);
+        let parent = self.selected.filter(|&i| !model.is_op(i)).unwrap_or(ItemId::ROOT);
         let closed: Vec<ItemId> = self
             .picture
             .boxes
             .iter()
-            .filter(|b| !b.open && model.is_expandable(b.item) && model.is_below(b.item, within))
+            .filter(|b| !b.is_open && model.is_expandable(b.item) && model.is_below(b.item, parent))
             .map(|b| b.item)
             .collect();
-        let mut left = OPEN_LEVEL_MAX;
+        let mut n_left = OPEN_LEVEL_MAX;
         for item in closed {
             let n = model.children(item).len().min(CHILDREN_MAX);
-            if n <= left {
-                left -= n;
+            if n <= n_left {
+                n_left -= n;
                 self.expansion.open.insert(item);
             }
         }
-        self.fit = within == ItemId::ROOT;
+        self.needs_fit = parent == ItemId::ROOT;
         self.redraw(model);
     }
 
@@ -295,7 +299,7 @@ impl GraphView {
     /// Collapses every scope.
     pub(super) fn close_all(&mut self, model: &Arc<Model>) {
         self.expansion.open.clear();
-        self.fit = true;
+        self.needs_fit = true;
         self.redraw(model);
     }
 
@@ -307,16 +311,16 @@ impl GraphView {
         }
     }
 
-    /// Highlights everything the selection depends on (or what depends on it), or clears the highlight.
+    /// Highlights everything that the selection depends on or (`forward`) that depends on it, or clears the highlight.
     pub(super) fn toggle_trace(&mut self, model: &Model, forward: bool) {
-        let along = if forward { analysis::downstream } else { analysis::upstream };
+        let reachable = if forward { analysis::downstream } else { analysis::upstream };
         self.traced = match (self.traced.take(), self.selected) {
-            (None, Some(item)) => Some(along(model, item)),
+            (None, Some(item)) => Some(reachable(model, item)),
             _ => None,
         };
     }
 
-    /// Starts a path at the selection, or highlights the nodes between its start and the selection.
+    /// Starts a path at the selection, or highlights the nodes between the start and the selection.
     pub(super) fn find_path(&mut self, model: &Model) {
         let Some(item) = self.selected else { return };
         match self.path_from.take() {
@@ -329,8 +333,8 @@ impl GraphView {
     }
 }
 
-/// The scopes that are open at first: none, or a single scope that contains everything.
-fn first_open(model: &Model) -> FxHashSet<ItemId> {
+/// Returns the scopes that are open at first: none, or a chain of single scopes that contain everything.
+fn initially_open(model: &Model) -> FxHashSet<ItemId> {
     let mut open = FxHashSet::default();
     let mut scope = ItemId::ROOT;
     while let [only] = model.children(scope) {

@@ -1,4 +1,4 @@
-//! Grid lines of a card with their labels, below and at the right.
+//! Grid lines of a card, with labels below and at the right.
 
 use egui::{Align2, FontId, Rect, Stroke, Ui, pos2};
 use ui::{
@@ -6,18 +6,18 @@ use ui::{
     theme::{metrics, palette},
 };
 
-/// Draws vertical grid lines; `x` gives their positions.
-pub fn columns(ui: &Ui, inner: Rect, lines: &[Tick], x: impl Fn(f64) -> f32) {
-    for tick in lines {
+/// Draws vertical grid lines; `x` returns the position of a value.
+pub fn vertical_lines(ui: &Ui, inner: Rect, ticks: &[Tick], x: impl Fn(f64) -> f32) {
+    for tick in ticks {
         let x = x(tick.at);
         ui.painter().vline(x, inner.y_range(), Stroke::new(metrics::HAIRLINE, palette(ui).grid));
         label(ui, pos2(x, inner.bottom() + metrics::GAP / 2.0), Align2::CENTER_TOP, tick);
     }
 }
 
-/// Draws horizontal grid lines; `y` gives their positions.
-pub fn rows(ui: &Ui, inner: Rect, lines: &[Tick], y: impl Fn(f64) -> f32) {
-    for tick in lines {
+/// Draws horizontal grid lines; `y` returns the position of a value.
+pub fn horizontal_lines(ui: &Ui, inner: Rect, ticks: &[Tick], y: impl Fn(f64) -> f32) {
+    for tick in ticks {
         let y = y(tick.at);
         ui.painter().hline(inner.x_range(), y, Stroke::new(metrics::HAIRLINE, palette(ui).grid));
         label(ui, pos2(inner.right() + metrics::GAP, y), Align2::LEFT_CENTER, tick);

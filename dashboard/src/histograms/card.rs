@@ -36,6 +36,7 @@ pub struct Card {
 struct RidgeLayout {
     inner: Rect,
     mode: Mode,
+    /// The least position on the axis of steps or times, and the length of that axis.
     lo: f64,
     span: f64,
     /// Height of the greatest count, points.
@@ -86,13 +87,13 @@ impl Card {
         self.ridges.update(series, axis);
         let ridges = &self.ridges;
         widgets::describe(&response, || summary(row, series, ridges.newest));
-        let places = RidgeLayout::new(inner, mode, ridges);
-        axes(ui, &places, ridges, axis);
-        paint(ui, &places, ridges, color);
+        let layout = RidgeLayout::new(inner, mode, ridges);
+        paint_axes(ui, &layout, ridges, axis);
+        paint_ridges(ui, &layout, ridges, color);
         if let Some(step) = selection.step.get() {
-            mark(ui, &places, ridges, *step);
+            paint_picked(ui, &layout, ridges, *step);
         }
-        if let Some(step) = hover(ui, &response, &places, ridges, series) {
+        if let Some(step) = hover_ui(ui, &response, &layout, ridges, series) {
             selection.step.set(kind, Some(step));
         }
         header.is_width_toggled
@@ -106,7 +107,7 @@ impl RidgeLayout {
         Self { inner, mode, lo, span: hi - lo, rise: inner.height() * share }
     }
 
-    /// The base line of a ridge: the oldest at the back (above), the newest in front.
+    /// Returns the base line (y) of a ridge: the oldest is at the back (above), the newest in front.
     fn base(&self, x: f64) -> f32 {
         let depth = self.inner.height() - self.rise;
         match self.mode {
@@ -118,7 +119,7 @@ impl RidgeLayout {
         }
     }
 
-    /// A ridge's outline, from the middle of the first bin to the middle of the last; both ends are on the base line.
+    /// Returns the outline of a ridge through the middles of its bins; both ends are on the base line.
     fn outline(&self, ridge: &Ridge, greatest: f64) -> Vec<Pos2> {
         let base = self.base(ridge.x);
         let bin_w = self.inner.width() / N_BINS as f32;
@@ -130,17 +131,17 @@ impl RidgeLayout {
     }
 }
 
-fn paint(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, color: Color32) {
+fn paint_ridges(ui: &Ui, layout: &RidgeLayout, ridges: &Ridges, color: Color32) {
     let p = palette(ui);
-    let painter = ui.painter_at(places.inner.expand(1.0));
+    let painter = ui.painter_at(layout.inner.expand(1.0));
     let n = ridges.rows.len().max(2);
     for (i, ridge) in ridges.rows.iter().enumerate() {
         // Older ridges fade into the background.
         let age = i as f32 / (n - 1) as f32;
         let tone = mix(p.canvas, color, 0.3 + 0.6 * age);
-        let outline = places.outline(ridge, ridges.greatest);
-        if places.mode == Mode::Offset {
-            let base = places.base(ridge.x);
+        let outline = layout.outline(ridge, ridges.greatest);
+        if layout.mode == Mode::Offset {
+            let base = layout.base(ridge.x);
             painter.add(strip(outline.iter().map(|top| [*top, pos2(top.x, base)]), tone));
             painter.add(Shape::line(outline, Stroke::new(metrics::HAIRLINE, mix(p.canvas, p.text, 0.1 + 0.15 * age))));
         } else {
@@ -150,41 +151,47 @@ fn paint(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, color: Color32) {
 }
 
 /// Draws the axis of values below, and of steps or times at the right.
-fn axes(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, axis: XAxis) {
-    let inner = places.inner;
+fn paint_axes(ui: &Ui, layout: &RidgeLayout, ridges: &Ridges, axis: XAxis) {
+    let inner = layout.inner;
     let n_columns = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
     let x = |at: f64| inner.left() + ((at - ridges.lo) / (ridges.hi - ridges.lo)) as f32 * inner.width();
-    axis::columns(ui, inner, &ticks(Unit::Number, ridges.lo, ridges.hi, n_columns), x);
-    if places.mode != Mode::Overlay {
-        let n_rows = ((inner.height() - places.rise) / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
-        let lines = ticks(axis.unit(), places.lo, places.lo + places.span, n_rows);
-        axis::rows(ui, inner, &lines, |at| places.base(at));
+    axis::vertical_lines(ui, inner, &ticks(Unit::Number, ridges.lo, ridges.hi, n_columns), x);
+    if layout.mode != Mode::Overlay {
+        let n_rows = ((inner.height() - layout.rise) / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
+        let lines = ticks(axis.unit(), layout.lo, layout.lo + layout.span, n_rows);
+        axis::horizontal_lines(ui, inner, &lines, |at| layout.base(at));
     }
 }
 
 /// Highlights the ridge of the picked step, if that step is drawn.
-fn mark(ui: &Ui, places: &RidgeLayout, ridges: &Ridges, step: i64) {
+fn paint_picked(ui: &Ui, layout: &RidgeLayout, ridges: &Ridges, step: i64) {
     let Some(ridge) = ridges.rows.iter().rev().find(|ridge| ridge.step == step) else { return };
-    let outline = places.outline(ridge, ridges.greatest);
-    ui.painter_at(places.inner).add(Shape::line(outline, Stroke::new(metrics::LINE, palette(ui).accent)));
+    let outline = layout.outline(ridge, ridges.greatest);
+    ui.painter_at(layout.inner).add(Shape::line(outline, Stroke::new(metrics::LINE, palette(ui).accent)));
 }
 
 /// Highlights the ridge under the pointer and shows its step, the bin and its count; returns the step that was clicked.
-fn hover(ui: &Ui, response: &Response, places: &RidgeLayout, ridges: &Ridges, series: &HistogramSeries) -> Option<i64> {
+fn hover_ui(
+    ui: &Ui,
+    response: &Response,
+    layout: &RidgeLayout,
+    ridges: &Ridges,
+    series: &HistogramSeries,
+) -> Option<i64> {
     let at = response.hover_pos()?;
-    let across = (at.x - places.inner.left()) / places.inner.width() * N_BINS as f32;
-    let bin = (across.max(0.0) as usize).min(N_BINS - 1);
+    let bin_position = (at.x - layout.inner.left()) / layout.inner.width() * N_BINS as f32;
+    let bin = (bin_position.max(0.0) as usize).min(N_BINS - 1);
     let top = |ridge: &Ridge| {
         let share = if ridges.greatest > 0.0 { (ridge.bins[bin] / ridges.greatest) as f32 } else { 0.0 };
-        places.base(ridge.x) - share * places.rise
+        layout.base(ridge.x) - share * layout.rise
     };
     let distance = |ridge: &&Ridge| (top(ridge) - at.y).abs();
     let ridge = ridges.rows.iter().rev().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
     let p = palette(ui);
-    let painter = ui.painter_at(places.inner.expand(metrics::DOT));
-    let outline = places.outline(ridge, ridges.greatest);
+    let painter = ui.painter_at(layout.inner.expand(metrics::DOT));
+    let outline = layout.outline(ridge, ridges.greatest);
     painter.add(Shape::line(outline, Stroke::new(metrics::LINE, p.highlight)));
-    let x = places.inner.left() + (bin as f32 + 0.5) * places.inner.width() / N_BINS as f32;
+    let x = layout.inner.left() + (bin as f32 + 0.5) * layout.inner.width() / N_BINS as f32;
     painter.circle_filled(pos2(x, top(ridge)), metrics::DOT, p.highlight);
     let [lo, hi] = ridges.bin_range(bin);
     response.show_tooltip_ui(|ui| {
@@ -197,7 +204,7 @@ fn hover(ui: &Ui, response: &Response, places: &RidgeLayout, ridges: &Ridges, se
     response.clicked().then_some(ridge.step)
 }
 
-/// `w1: 60 histograms, last at step 1,200, from -0.31 to 0.29`, for assistive technology.
+/// Returns a text for assistive technology: `w1: 60 histograms, last at step 1,200, from -0.31 to 0.29`.
 fn summary(row: &TagRow, series: &HistogramSeries, newest: Option<[f64; 2]>) -> String {
     let n = format::count_of(series.len() as u64, "histogram");
     match (newest, series.step.last()) {

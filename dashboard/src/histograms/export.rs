@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use summaries::{Bucket, HistogramSeries};
 use ui::export::csv_field;
 
-/// `run,tag,step,wall_time,left,right,count`, a line per bucket of the tags and runs that pass the filters. Histograms
-/// whose temporary file is gone are left out.
+/// Returns a line `run,tag,step,wall_time,left,right,count` for each bucket of the tags and runs that pass the filters,
+/// without histograms that cannot be read.
 pub(super) fn csv(catalogue: &Catalogue, data: &Data) -> String {
     let mut out = String::from("run,tag,step,wall_time,left,right,count\n");
     for (row, member, series) in catalogue.series::<HistogramSeries>(data) {

@@ -1,7 +1,7 @@
 //! Distributions of histogram summaries over steps: a card for each tag and run.
 //!
-//! [`model`]: ridges and bands, without egui. [`settings`]: the controls. [`card`]: one card, [`distribution`]: its
-//! bands.
+//! [`model`] computes ridges and bands, without egui; [`settings`] are the controls; [`card`] shows a card, and
+//! [`distribution`] its bands.
 
 mod axis;
 mod card;
@@ -34,6 +34,7 @@ const PAGE: CardPage = CardPage {
     ],
 };
 
+/// The panel's state.
 pub struct HistogramsView {
     settings: Settings,
     panel: CardPanel<HistogramSeries, Card>,
@@ -77,6 +78,7 @@ impl View for HistogramsView {
     }
 }
 
+/// The parameters of this panel in addresses.
 pub(crate) fn accepts() -> Names {
     Settings::accepts()
 }

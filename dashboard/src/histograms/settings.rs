@@ -30,18 +30,20 @@ impl Choice for Mode {
     ];
 }
 
+/// The state of the controls.
 #[derive(Default)]
 pub struct Settings {
     /// The filter of the tags.
     pub filter: Filter,
     pub mode: Mode,
-    /// The x axis of bands.
+    /// The x axis of bands, and the axis along which ridges are offset.
     pub axis: XAxis,
 }
 
 address_fields!(Settings { "filter" = filter: Filter, "mode" = mode: Mode, "x" = axis: XAxis });
 
 impl Settings {
+    /// Shows the controls.
     pub fn ui(&mut self, ui: &mut Ui) {
         ui.horizontal_wrapped(|ui| {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);

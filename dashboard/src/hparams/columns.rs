@@ -1,4 +1,4 @@
-//! The list at the left: the choice of columns and of their values.
+//! The list at the left: a choice of columns and filters of their values.
 
 use super::{
     model::{Cell, Column, Key, Table},
@@ -68,28 +68,28 @@ fn values_ui(ui: &mut Ui, key: &Key, values: &[Cell], choices: &mut Choices) {
     ui.horizontal_wrapped(|ui| {
         for cell in values {
             let exact = cell.exact();
-            let mut is_on = !choices.filters.without.get(key).is_some_and(|out| out.contains(&exact));
+            let mut is_on = !choices.filters.excluded.get(key).is_some_and(|excluded| excluded.contains(&exact));
             let response = ui.checkbox(&mut is_on, cell.text());
             named(&response, Role::CheckBox, &format!("{} is {exact}", key.title()));
             if response.changed() {
-                let out = choices.filters.without.entry(key.clone()).or_default();
+                let excluded = choices.filters.excluded.entry(key.clone()).or_default();
                 if is_on {
-                    out.remove(&exact);
+                    excluded.remove(&exact);
                 } else {
-                    out.insert(exact);
+                    excluded.insert(exact);
                 }
             }
         }
     });
 }
 
-fn range_ui(ui: &mut Ui, key: &Key, [least, greatest]: [f64; 2], choices: &mut Choices) {
-    let before = choices.filters.ranges.get(key).copied().unwrap_or([least, greatest]);
+fn range_ui(ui: &mut Ui, key: &Key, [min, max]: [f64; 2], choices: &mut Choices) {
+    let before = choices.filters.ranges.get(key).copied().unwrap_or([min, max]);
     let mut range = before;
-    let speed = ((greatest - least) / 200.0).max(f64::MIN_POSITIVE);
+    let speed = ((max - min) / 200.0).max(f64::MIN_POSITIVE);
     ui.horizontal(|ui| {
         for (i, name) in ["Least", "Greatest"].into_iter().enumerate() {
-            let value = DragValue::new(&mut range[i]).speed(speed).range(least..=greatest).max_decimals(6);
+            let value = DragValue::new(&mut range[i]).speed(speed).range(min..=max).max_decimals(6);
             let response = ui.add(value);
             named(&response, Role::SpinButton, &format!("{name} {}", key.title()));
             if i == 0 {
@@ -100,7 +100,7 @@ fn range_ui(ui: &mut Ui, key: &Key, [least, greatest]: [f64; 2], choices: &mut C
     if range == before {
         return;
     }
-    if range == [least, greatest] {
+    if range == [min, max] {
         choices.filters.ranges.remove(key);
     } else {
         choices.filters.ranges.insert(key.clone(), [range[0].min(range[1]), range[1].max(range[0])]);

@@ -1,4 +1,4 @@
-//! The legend of the colours, where a column determines them.
+//! The legend of the colours, if a column determines them.
 
 use super::state::{Mode, State};
 use egui::{Align2, FontId, Mesh, Panel, Rect, Sense, Ui, pos2, vec2};
@@ -8,7 +8,7 @@ use ui::{
 };
 
 /// Parts in which the ramp is drawn.
-const N_PARTS: u16 = 32;
+const N_RAMP_PARTS: u16 = 32;
 
 impl State {
     /// Shows the ramp of the colour's column with its values, to the right of the picture.
@@ -26,8 +26,8 @@ impl State {
                 .shrink2(vec2(0.0, metrics::TEXT_TICK));
             let y = |share: f64| ramp.bottom() - share as f32 * ramp.height();
             let mut mesh = Mesh::default();
-            for part in 0..N_PARTS {
-                let [from, to] = [part, part + 1].map(|i| f64::from(i) / f64::from(N_PARTS));
+            for i in 0..N_RAMP_PARTS {
+                let [from, to] = [i, i + 1].map(|edge| f64::from(edge) / f64::from(N_RAMP_PARTS));
                 let first = mesh.vertices.len() as u32;
                 for share in [from, to] {
                     mesh.colored_vertex(pos2(ramp.left(), y(share)), p.ramp(share));

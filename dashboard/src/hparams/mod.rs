@@ -1,7 +1,7 @@
 //! Hyperparameters of runs with their results, as a table, as parallel coordinates and as points.
 //!
-//! [`model`]: a thread that reads sessions; columns, filters, order; positions on axes; without egui. [`state`]: the
-//! common state. [`columns`]: the list at the left; [`table`], [`parallel`], [`scatter`]: the pictures.
+//! [`model`] reads sessions in a thread and has the table and its axes, without egui; [`state`] is the common state;
+//! [`columns`] is the list at the left; [`table`], [`parallel`] and [`scatter`] are the pictures.
 
 mod columns;
 mod legend;
@@ -53,12 +53,13 @@ pub struct HParamsView {
     /// The address to apply once the columns are known.
     requested: Option<Params>,
     reader: Refresher<Stamp, (Stamp, Vec<Source>), (Stamp, SessionData)>,
-    /// The key of the table (values, versions of the logdirs, statistic) and the time it was made.
-    of: Option<(Stamp, u64, Statistic)>,
-    made_at: f64,
+    /// The key of the table: values, versions of the logdirs, statistic.
+    table_key: Option<(Stamp, u64, Statistic)>,
+    /// The time at which the table was computed, seconds of the window's clock.
+    computed_at: f64,
     /// The reason why values are missing.
-    trouble: Option<String>,
-    parallel: parallel::Cache,
+    read_error: Option<String>,
+    parallel: parallel::LineCache,
 }
 
 impl View for HParamsView {
@@ -92,7 +93,7 @@ impl View for HParamsView {
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         self.update(ui, data, selection);
         if self.state.table.sessions.is_empty() {
-            let text = self.trouble.clone().unwrap_or_else(|| {
+            let text = self.read_error.clone().unwrap_or_else(|| {
                 "A run that writes hyperparameters (TensorBoard's hparams plugin, torch's add_hparams) is a session here,\n\
                  and so is one whose run.json has its command."
                     .to_owned()
@@ -124,24 +125,25 @@ impl HParamsView {
         let read = |(stamp, sources)| (stamp, sessions::read(sources));
         let request = |stamp, _| (stamp, sessions::sources(data));
         let work = ("hyperparameters", read as fn(_) -> _);
-        if let Some(answer) = self.reader.ask(ui.ctx(), work, 0.0, sessions::n_values(data), request) {
+        if let Some(answer) = self.reader.ask(ui.ctx(), work, 0.0, sessions::n_runs_and_values(data), request) {
             let version = data.logdirs.iter().fold(0, |sum, logdir| logdir.runs.version.wrapping_add(sum));
-            let of = (answer.0, version, self.state.choices.statistic);
+            let key = (answer.0, version, self.state.choices.statistic);
             let now = ui.input(|i| i.time);
-            let is_growth = self.of.is_some_and(|old| (old.0, old.2) == (of.0, of.2));
-            if self.of != Some(of) && !(is_growth && now - self.made_at < REFRESH_S) {
-                (self.of, self.made_at) = (Some(of), now);
+            let is_growth = self.table_key.is_some_and(|old| (old.0, old.2) == (key.0, key.2));
+            if self.table_key != Some(key) && !(is_growth && now - self.computed_at < REFRESH_S) {
+                (self.table_key, self.computed_at) = (Some(key), now);
                 self.state.table = Table::of(sessions::sessions(&answer.1, data, self.state.choices.statistic));
-                self.trouble = answer.1.unreadable.as_ref().map(|(n, why)| format!("{n} values cannot be read: {why}"));
-                self.state.shown.of = None;
+                let unreadable = answer.1.unreadable.as_ref();
+                self.read_error = unreadable.map(|(n, why)| format!("{n} values cannot be read: {why}"));
+                self.state.shown.key = None;
             }
         }
         if !self.state.table.columns.is_empty()
             && let Some(params) = self.requested.take()
         {
-            self.state.arrive(&params);
+            self.state.apply_params(&params);
         }
-        self.state.arrange(self.made_at, selection);
+        self.state.arrange(self.computed_at, selection);
     }
 
     fn toolbar_ui(&mut self, ui: &mut Ui, selection: &mut Selection) {
@@ -166,14 +168,14 @@ impl HParamsView {
                     self.state.shown.rows.iter().map(|i| &self.state.table.sessions[*i].label).collect();
                 selection.runs.show_only(|run| labels.iter().any(|l| crate::selection::is_at_or_below(l, run)));
             }
-            if let Some(trouble) = &self.trouble {
-                ui.colored_label(palette(ui).warning, trouble);
+            if let Some(error) = &self.read_error {
+                ui.colored_label(palette(ui).warning, error);
             }
         });
     }
 }
 
-/// A list of columns to choose from; `none` is the title of the choice of no column.
+/// Shows a list of columns to choose from; `none` is the title of the choice of no column.
 fn column_combo(ui: &mut Ui, name: &str, none: &str, table: &Table, chosen: &mut Option<Key>) {
     ui.weak(name);
     let text = chosen.as_ref().map_or_else(|| none.to_owned(), Key::title);

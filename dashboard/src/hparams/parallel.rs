@@ -18,10 +18,11 @@ use ui::{
     widgets::{self, text_elided},
 };
 
-/// The lines as triangles, cached while nothing that they depend on changes.
+/// The lines as triangles, cached by the inputs on which they depend.
 #[derive(Default)]
-pub(super) struct Cache {
-    of: Option<(u64, [u32; 4], usize, usize)>,
+pub(super) struct LineCache {
+    /// Revision, bits of the corners, palette and number of axes.
+    key: Option<(u64, [u32; 4], usize, usize)>,
     meshes: Vec<Arc<Mesh>>,
 }
 
@@ -29,6 +30,7 @@ pub(super) struct Cache {
 struct AxesLayout {
     /// The rectangle of the lines.
     inner: Rect,
+    /// The axes with their positions (x).
     axes: Vec<(Axis, f32)>,
 }
 
@@ -41,7 +43,7 @@ impl AxesLayout {
         f64::from((self.inner.bottom() - y) / self.inner.height()).clamp(0.0, 1.0)
     }
 
-    /// The points of a session's line, interrupted where the session has no value.
+    /// Returns the points of a session's line, interrupted where the session has no value.
     fn line_parts(&self, session: &Session) -> Vec<Vec<Pos2>> {
         let mut parts = vec![Vec::new()];
         for (axis, x) in &self.axes {
@@ -53,11 +55,11 @@ impl AxesLayout {
         parts
     }
 
-    /// The vertical distance of a session's line from a point.
+    /// Returns the vertical distance of a session's line from a point.
     fn distance(&self, session: &Session, at: Pos2) -> f32 {
         let parts = self.line_parts(session);
-        let between = parts.iter().flat_map(|part| part.windows(2));
-        let crossing = between.filter(|pair| (pair[0].x..=pair[1].x).contains(&at.x)).map(|pair| {
+        let segments = parts.iter().flat_map(|part| part.windows(2));
+        let crossing = segments.filter(|pair| (pair[0].x..=pair[1].x).contains(&at.x)).map(|pair| {
             let share = (at.x - pair[0].x) / (pair[1].x - pair[0].x).max(1.0);
             (pair[0].y + share * (pair[1].y - pair[0].y) - at.y).abs()
         });
@@ -67,7 +69,12 @@ impl AxesLayout {
 
 impl State {
     /// Shows the axes and lines; returns the run that was picked.
-    pub(super) fn parallel_ui(&mut self, ui: &mut Ui, cache: &mut Cache, selection: &Selection) -> Option<Arc<str>> {
+    pub(super) fn parallel_ui(
+        &mut self,
+        ui: &mut Ui,
+        cache: &mut LineCache,
+        selection: &Selection,
+    ) -> Option<Arc<str>> {
         let outer = ui.available_rect_before_wrap().shrink(metrics::PAD);
         let keys: Vec<Key> = self.columns().map(|column| column.key.clone()).collect();
         if keys.is_empty() {
@@ -79,54 +86,54 @@ impl State {
         let step = if keys.len() > 1 { inner.width() / (keys.len() - 1) as f32 } else { 0.0 };
         let axes = keys.iter().enumerate();
         let axes = axes.filter_map(|(i, key)| Some((self.axis(key)?, inner.left() + i as f32 * step)));
-        let places = AxesLayout { inner, axes: axes.collect() };
+        let layout = AxesLayout { inner, axes: axes.collect() };
         let response = ui.allocate_rect(outer, Sense::click());
         widgets::describe(&response, || {
             let n = ui::format::count_of(self.shown.rows.len() as u64, "session");
-            format!("Parallel coordinates: {n} on {} axes", places.axes.len())
+            format!("Parallel coordinates: {n} on {} axes", layout.axes.len())
         });
-        self.paint_lines(ui, cache, outer, &places);
-        let pointed = response.hover_pos().and_then(|at| self.nearest(&places, at));
+        self.paint_lines(ui, cache, outer, &layout);
+        let hovered = response.hover_pos().and_then(|at| self.nearest(&layout, at));
         let picked = self.shown.rows.iter().find(|i| selection.run.get() == Some(&self.table.sessions[**i].label));
-        for i in [picked.copied(), pointed].into_iter().flatten() {
-            let color = if Some(i) == pointed { palette(ui).highlight } else { self.color(ui, i) };
-            for part in places.line_parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1) {
+        for i in [picked.copied(), hovered].into_iter().flatten() {
+            let color = if Some(i) == hovered { palette(ui).highlight } else { self.color(ui, i) };
+            for part in layout.line_parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1) {
                 ui.painter().add(Shape::line(part, Stroke::new(metrics::LINE_STRONG, color)));
             }
         }
-        for (axis, x) in &places.axes {
-            self.axis_ui(ui, &places, axis, (*x, step));
+        for (axis, x) in &layout.axes {
+            self.axis_ui(ui, &layout, axis, (*x, step));
         }
-        let session = &self.table.sessions[pointed?];
+        let session = &self.table.sessions[hovered?];
         response.show_tooltip_ui(|ui| session_tooltip(ui, session));
         response.clicked().then(|| session.label.clone())
     }
 
-    fn nearest(&self, places: &AxesLayout, at: Pos2) -> Option<usize> {
-        let distances = self.shown.rows.iter().map(|i| (*i, places.distance(&self.table.sessions[*i], at)));
+    fn nearest(&self, layout: &AxesLayout, at: Pos2) -> Option<usize> {
+        let distances = self.shown.rows.iter().map(|i| (*i, layout.distance(&self.table.sessions[*i], at)));
         let (i, distance) = distances.min_by(|a, b| a.1.total_cmp(&b.1))?;
         (distance <= metrics::PICK_SLACK).then_some(i)
     }
 
     /// Paints the lines, the faint ones of filtered-out sessions first.
-    fn paint_lines(&self, ui: &Ui, cache: &mut Cache, outer: Rect, places: &AxesLayout) {
+    fn paint_lines(&self, ui: &Ui, cache: &mut LineCache, outer: Rect, layout: &AxesLayout) {
         let p = palette(ui);
-        let of = (
+        let key = (
             self.shown.revision,
-            [places.inner.min.x, places.inner.min.y, places.inner.max.x, places.inner.max.y].map(f32::to_bits),
+            [layout.inner.min.x, layout.inner.min.y, layout.inner.max.x, layout.inner.max.y].map(f32::to_bits),
             p.id(),
-            places.axes.len(),
+            layout.axes.len(),
         );
-        if cache.of != Some(of) {
+        if cache.key != Some(key) {
             let is_shown: rustc_hash::FxHashSet<usize> = self.shown.rows.iter().copied().collect();
-            let behind = (0..self.table.sessions.len()).filter(|i| !is_shown.contains(i));
+            let filtered_out = (0..self.table.sessions.len()).filter(|i| !is_shown.contains(i));
             let faint = mix(p.panel, p.aggregate, 0.35);
-            let behind = behind.map(|i| (i, faint, metrics::HAIRLINE));
+            let back = filtered_out.map(|i| (i, faint, metrics::HAIRLINE));
             let front = self.shown.rows.iter().map(|i| (*i, self.color(ui, *i), metrics::LINE));
-            let shapes: Vec<ClippedShape> = behind
+            let shapes: Vec<ClippedShape> = back
                 .chain(front)
                 .flat_map(|(i, color, width)| {
-                    let parts = places.line_parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1);
+                    let parts = layout.line_parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1);
                     parts.map(move |part| Shape::line(part, Stroke::new(width, color)))
                 })
                 .map(|shape| ClippedShape {
@@ -135,19 +142,19 @@ impl State {
                     transform_after_tessellation: TSTransform::IDENTITY,
                 })
                 .collect();
-            *cache = Cache { of: Some(of), meshes: baked(ui, shapes) };
+            *cache = LineCache { key: Some(key), meshes: tessellated(ui, shapes) };
         }
         ui.painter().extend(cache.meshes.iter().map(|mesh| Shape::Mesh(Arc::clone(mesh))));
     }
 
     /// Shows an axis with its ticks and name, and reacts to the pointer.
-    fn axis_ui(&mut self, ui: &mut Ui, places: &AxesLayout, axis: &Axis, (x, step): (f32, f32)) {
+    fn axis_ui(&mut self, ui: &mut Ui, layout: &AxesLayout, axis: &Axis, (x, step): (f32, f32)) {
         let p = palette(ui);
-        let inner = places.inner;
+        let inner = layout.inner;
         ui.painter().vline(x, inner.y_range(), Stroke::new(metrics::HAIRLINE, p.text_weak));
         let font = FontId::proportional(metrics::TEXT_TICK);
         for (share, label) in axis.ticks((inner.height() / metrics::TICK_EVERY_Y).max(2.0) as usize) {
-            let at = pos2(x + metrics::GAP, places.y(share));
+            let at = pos2(x + metrics::GAP, layout.y(share));
             let galley = ui.painter().layout_no_wrap(label, font.clone(), p.text);
             let rect = Align2::LEFT_CENTER.anchor_size(at, galley.size());
             ui.painter().rect_filled(rect.expand(1.0), 2.0, p.panel.gamma_multiply(0.75));
@@ -164,7 +171,7 @@ impl State {
         let grip = Rect::from_x_y_ranges(x - metrics::PAD..=x + metrics::PAD, inner.y_range());
         let response = ui.interact(grip, ui.scope_id().with(("axis", axis.key.address())), Sense::click_and_drag());
         widgets::named(&response, Role::Slider, &format!("Filter of {}", axis.key.title()));
-        self.brush(ui, places, axis, x, &response);
+        self.brush(ui, layout, axis, x, &response);
     }
 
     fn name_ui(&mut self, ui: &Ui, axis: &Axis, rect: Rect) {
@@ -189,7 +196,7 @@ impl State {
     }
 
     /// Marks the part of the axis that passes, and filters after a drag or a click.
-    fn brush(&mut self, ui: &Ui, places: &AxesLayout, axis: &Axis, x: f32, response: &Response) {
+    fn brush(&mut self, ui: &Ui, layout: &AxesLayout, axis: &Axis, x: f32, response: &Response) {
         let p = palette(ui);
         let id = response.id.with("from");
         if response.drag_started()
@@ -199,16 +206,16 @@ impl State {
         }
         let from: Option<f32> = ui.data(|d| d.get_temp(id));
         if let (Some(from), Some(at)) = (from, response.interact_pointer_pos()) {
-            let ends = [places.share(from.max(at.y)), places.share(from.min(at.y))];
+            let ends = [layout.share(from.max(at.y)), layout.share(from.min(at.y))];
             axis.brush(&self.table, ends, &mut self.choices.filters);
             let rect =
-                Rect::from_x_y_ranges(x - metrics::GAP..=x + metrics::GAP, places.y(ends[1])..=places.y(ends[0]));
+                Rect::from_x_y_ranges(x - metrics::GAP..=x + metrics::GAP, layout.y(ends[1])..=layout.y(ends[0]));
             ui.painter().rect_filled(rect, 2.0, p.accent.gamma_multiply(0.5));
         } else if self.choices.filters.is_set(&axis.key) {
             let passing =
                 self.shown.rows.iter().filter_map(|i| axis.place(self.table.sessions[*i].cells.get(&axis.key)?));
             let [lo, hi] = passing.fold([1.0_f64, 0.0_f64], |[lo, hi], share| [lo.min(share), hi.max(share)]);
-            let y = [places.y(hi) - metrics::GAP, places.y(lo) + metrics::GAP];
+            let y = [layout.y(hi) - metrics::GAP, layout.y(lo) + metrics::GAP];
             let rect = Rect::from_x_y_ranges(x - metrics::GAP..=x + metrics::GAP, y[0]..=y[1]);
             ui.painter().rect_filled(rect, 2.0, p.accent.gamma_multiply(0.5));
         }
@@ -223,7 +230,7 @@ impl State {
 }
 
 /// Converts shapes to triangles, which can be painted many times.
-fn baked(ui: &Ui, shapes: Vec<ClippedShape>) -> Vec<Arc<Mesh>> {
+fn tessellated(ui: &Ui, shapes: Vec<ClippedShape>) -> Vec<Arc<Mesh>> {
     let primitives = ui.ctx().tessellate(shapes, ui.pixels_per_point());
     let mesh = |primitive: egui::ClippedPrimitive| match primitive.primitive {
         egui::epaint::Primitive::Mesh(mesh) => Some(Arc::new(mesh)),

@@ -22,8 +22,9 @@ struct Plot {
 }
 
 impl Plot {
+    /// Returns the position of a pair of shares on the screen.
     fn pos(&self, x: f64, y: f64) -> Pos2 {
-        // Room for points at the edges.
+        // The margin leaves room for points at the edges.
         let room = self.inner.shrink(metrics::PAD);
         pos2(room.left() + x as f32 * room.width(), room.bottom() - y as f32 * room.height())
     }
@@ -32,8 +33,8 @@ impl Plot {
 impl State {
     /// Shows one column against another; returns the run that was picked.
     pub(super) fn scatter_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
-        let usual = |is_metric: bool| self.table.columns.iter().find(|c| c.key.is_metric() == is_metric);
-        let first = |is_metric: bool| usual(is_metric).or(self.table.columns.first()).map(|c| c.key.clone());
+        let first_of_kind = |is_metric: bool| self.table.columns.iter().find(|c| c.key.is_metric() == is_metric);
+        let first = |is_metric: bool| first_of_kind(is_metric).or(self.table.columns.first()).map(|c| c.key.clone());
         let (x, y) =
             (self.choices.x.clone().or_else(|| first(false))?, self.choices.y.clone().or_else(|| first(true))?);
         let (x, y) = (self.axis(&x)?, self.axis(&y)?);
@@ -43,7 +44,7 @@ impl State {
         inner.max.y -= metrics::AXIS_LABEL_H + metrics::ROW_H;
         let plot = Plot { inner, x, y };
         let response = ui.allocate_rect(outer, Sense::click());
-        labels(ui, &plot);
+        paint_labels(ui, &plot);
         self.points_ui(ui, &plot, &response, selection)
     }
 
@@ -70,10 +71,10 @@ impl State {
                 let response = ui.interact(inner, id, Sense::click());
                 picked = self.points_ui(ui, &plot, &response, selection).or(picked);
                 if row + 1 == axes.len() {
-                    name(ui, &x.key, pos2(inner.center().x, inner.bottom() + metrics::GAP), false);
+                    paint_name(ui, &x.key, pos2(inner.center().x, inner.bottom() + metrics::GAP), false);
                 }
                 if column == 0 {
-                    name(ui, &y.key, pos2(inner.left() - metrics::GAP, inner.center().y), true);
+                    paint_name(ui, &y.key, pos2(inner.left() - metrics::GAP, inner.center().y), true);
                 }
             }
         }
@@ -115,8 +116,8 @@ impl State {
     }
 }
 
-/// Ticks and names of both axes.
-fn labels(ui: &Ui, plot: &Plot) {
+/// Paints ticks and names of both axes.
+fn paint_labels(ui: &Ui, plot: &Plot) {
     let p = palette(ui);
     let (painter, font) = (ui.painter(), FontId::proportional(metrics::TEXT_TICK));
     for (share, label) in plot.x.ticks((plot.inner.width() / metrics::TICK_EVERY_X).max(2.0) as usize) {
@@ -127,12 +128,12 @@ fn labels(ui: &Ui, plot: &Plot) {
         let label_pos = pos2(plot.inner.left() - metrics::GAP, plot.pos(0.0, share).y);
         painter.text(label_pos, Align2::RIGHT_CENTER, label, font.clone(), p.text_weak);
     }
-    name(ui, &plot.x.key, pos2(plot.inner.center().x, plot.inner.bottom() + metrics::AXIS_LABEL_H), false);
-    name(ui, &plot.y.key, pos2(plot.inner.left() - metrics::AXIS_LABEL_W, plot.inner.center().y), true);
+    paint_name(ui, &plot.x.key, pos2(plot.inner.center().x, plot.inner.bottom() + metrics::AXIS_LABEL_H), false);
+    paint_name(ui, &plot.y.key, pos2(plot.inner.left() - metrics::AXIS_LABEL_W, plot.inner.center().y), true);
 }
 
 /// Paints a column's name below a plot, or upright next to it.
-fn name(ui: &Ui, key: &Key, label_pos: Pos2, is_upright: bool) {
+fn paint_name(ui: &Ui, key: &Key, label_pos: Pos2, is_upright: bool) {
     let p = palette(ui);
     let galley = ui.painter().layout_no_wrap(key.title(), FontId::proportional(metrics::TEXT_SMALL), p.text);
     if is_upright {

@@ -11,6 +11,7 @@ use summaries::{
 };
 use ui::{address::Choice, address_fields, filter::Filter};
 
+/// A method of layout without its options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MethodName {
     #[default]
@@ -31,24 +32,27 @@ impl Choice for MethodName {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
-    /// The name of the embedding; the first one where it is none.
+    /// The name of the embedding; `None` for the first one.
     pub name: Option<Arc<str>>,
     pub method: MethodName,
     pub n_dims: usize,
     pub perplexity: usize,
     pub n_steps: usize,
     pub n_neighbours: usize,
-    /// Whether distances are cosines, not Euclidean.
+    /// Whether distances are cosine distances rather than Euclidean ones.
     pub is_cosine: bool,
     pub color: ColorBy,
+    /// The column of the metadata that labels vectors.
     pub label: usize,
+    /// The number of neighbours of the picked vector to list.
     pub n_nearest: usize,
-    /// Regular expressions for the vectors at the left and right, below and above.
+    /// Regular expressions for the vectors at the ends of the custom axes: left, right, below, above.
     pub ends: [String; 4],
-    /// Dots in the place of images, where there are any.
+    /// Whether to draw dots even if there are images.
     pub has_dots: bool,
-    /// Vectors that are looked for.
+    /// The filter of the vectors to find.
     pub search: Filter,
+    /// The index of the picked vector.
     pub picked: Option<usize>,
 }
 
@@ -63,7 +67,7 @@ impl Default for Choices {
             n_steps: tsne.n_steps,
             n_neighbours: umap.n_neighbours,
             is_cosine: false,
-            color: ColorBy::Usual,
+            color: ColorBy::Auto,
             label: 0,
             n_nearest: 10,
             ends: Default::default(),
@@ -92,17 +96,17 @@ address_fields!(Choices {
 });
 
 impl Choices {
-    /// The choices that a layout depends on.
-    pub fn of_layout(&self) -> Self {
-        let usual = Self::default();
+    /// Returns the choices on which a layout depends; the others have their defaults.
+    pub fn layout_choices(&self) -> Self {
+        let default = Self::default();
         Self {
             name: None,
-            color: usual.color,
-            label: usual.label,
-            n_nearest: usual.n_nearest,
-            has_dots: usual.has_dots,
-            search: usual.search,
-            picked: usual.picked,
+            color: default.color,
+            label: default.label,
+            n_nearest: default.n_nearest,
+            has_dots: default.has_dots,
+            search: default.search,
+            picked: default.picked,
             ..self.clone()
         }
     }
@@ -130,7 +134,7 @@ impl Choices {
                     matching(embedding, &filter)
                 };
                 let [left, right, below, above] = self.ends.each_ref().map(group);
-                Method::Along([[left, right], [below, above]])
+                Method::Axes([[left, right], [below, above]])
             }
         }
     }
@@ -140,7 +144,7 @@ impl Choices {
         if self.is_cosine { Metric::Cosine } else { Metric::Euclidean }
     }
 
-    /// Numbers of an address within their bounds.
+    /// Limits the numbers, which an address may set, to their ranges.
     pub fn clamp(&mut self) {
         self.n_dims = self.n_dims.clamp(2, 3);
         self.perplexity = self.perplexity.clamp(2, 100);

@@ -10,7 +10,7 @@ use ui::{background::Question, natural};
 /// An embedding that a configuration names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedEmbedding {
-    /// The run's name and the tensor's.
+    /// The names of the run and of the tensor: `run: tensor`.
     pub name: Arc<str>,
     folder: PathBuf,
     info: EmbeddingInfo,
@@ -34,11 +34,11 @@ impl Question for ListedEmbedding {}
 pub struct LoadedEmbedding {
     /// Vectors with their metadata.
     pub embedding: Arc<Embedding>,
-    /// Their images, or the error; `None` where none are named.
+    /// The images, or the error; `None` if the configuration names none.
     pub sheet: Option<Result<Arc<Sheet>, String>>,
 }
 
-/// The folders of a logdir and of its runs.
+/// Returns the folders of all logdirs and runs, without duplicates, in natural order of their paths.
 pub fn folders(data: &Data) -> Folders {
     let tops = data.logdirs.iter().map(|logdir| (logdir.name.clone(), logdir.path.to_path_buf()));
     let runs = data.runs().map(|run| (run.label.clone(), run.run.path.clone()));
@@ -69,13 +69,13 @@ pub fn list(folders: Folders) -> Listing {
     out
 }
 
-/// Reads an embedding.
+/// Reads an embedding with its images; returns it with its listing, as the key of the result.
 pub fn read(listed: ListedEmbedding) -> (ListedEmbedding, Result<LoadedEmbedding, String>) {
-    let loaded = |mut embedding: Embedding| {
-        // The file is large, and no longer needed.
+    let with_images = |mut embedding: Embedding| {
+        // Taking the file out frees it, which is large, after it is decoded.
         let sheet = embedding.sprites.take().map(|sprites| Sheet::read(&sprites).map(Arc::new));
         LoadedEmbedding { embedding: Arc::new(embedding), sheet }
     };
-    let read = Embedding::read(&listed.folder, &listed.info).map(loaded).map_err(|e| e.to_string());
+    let read = Embedding::read(&listed.folder, &listed.info).map(with_images).map_err(|e| e.to_string());
     (listed, read)
 }

@@ -1,5 +1,5 @@
-//! Everything about embeddings that is not on the screen: `files` lists and reads them, `choices` are the user's,
-//! `projection` lays vectors out in a thread, `vectors` has their colours, labels and matches, `sprites` their images.
+//! Embeddings without egui: `files` lists and reads them, `choices` are the user's, `projection` lays out vectors in a
+//! thread, `vectors` has their colours, labels and matches, `sprites` their images.
 
 mod choices;
 mod files;

@@ -1,4 +1,4 @@
-//! The thread that lays an embedding out. A new request stops the one in progress.
+//! The thread that lays out an embedding.
 
 use parking_lot::Mutex;
 use std::{sync::Arc, thread::JoinHandle};
@@ -19,7 +19,7 @@ pub enum Method {
     Tsne(TsneOptions),
     Umap(UmapOptions),
     /// Along two directions, each from a group of vectors to another.
-    Along([[Vec<usize>; 2]; 2]),
+    Axes([[Vec<usize>; 2]; 2]),
 }
 
 /// A layout, finished or not.
@@ -35,7 +35,7 @@ pub struct Layout {
     pub revision: u64,
 }
 
-/// A computation; dropping it stops it.
+/// A thread that computes a layout. The computation stops when the worker is dropped.
 pub struct Worker {
     progress: Arc<Progress>,
     layout: Arc<Mutex<Layout>>,
@@ -43,14 +43,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts; `wake` is called after each change. Where the system has no thread left, there are none.
+    /// Starts the thread, which calls `wake` after each change. If the system cannot start it, the layout stays empty.
     pub fn start(embedding: Arc<Embedding>, method: Method, wake: impl Fn() + Send + 'static) -> Self {
         let progress = Arc::new(Progress::default());
         let layout: Arc<Mutex<Layout>> = Arc::default();
-        let (theirs, out) = (Arc::clone(&progress), Arc::clone(&layout));
+        let (thread_progress, thread_layout) = (Arc::clone(&progress), Arc::clone(&layout));
         let work = move || {
-            let put = |places: &[Position], is_done: bool, explained: Vec<f64>| {
-                let mut layout = out.lock();
+            let publish = |places: &[Position], is_done: bool, explained: Vec<f64>| {
+                let mut layout = thread_layout.lock();
                 layout.places = Arc::new(places.to_vec());
                 layout.is_done = is_done;
                 layout.explained = explained;
@@ -58,32 +58,36 @@ impl Worker {
                 drop(layout);
                 wake();
             };
-            let show = |places: &[Position]| put(places, false, Vec::new());
+            let publish_interim = |places: &[Position]| publish(places, false, Vec::new());
             let result = match method {
-                Method::Pca { n_dims } => pca(&embedding.vectors, n_dims, &theirs).map(|components| {
+                Method::Pca { n_dims } => pca(&embedding.vectors, n_dims, &thread_progress).map(|components| {
                     let k = components.n_components;
                     let place = |i: usize| {
-                        let along = |d: usize| if d < k { components.coordinates[i * k + d] } else { 0.0 };
-                        [along(0), along(1), along(2)]
+                        let coordinate = |d: usize| if d < k { components.coordinates[i * k + d] } else { 0.0 };
+                        [coordinate(0), coordinate(1), coordinate(2)]
                     };
                     ((0..embedding.vectors.len()).map(place).collect(), components.explained.clone())
                 }),
-                Method::Tsne(options) => tsne(&embedding.vectors, options, &theirs, show).map(|p| (p, Vec::new())),
-                Method::Umap(options) => umap(&embedding.vectors, options, &theirs, show).map(|p| (p, Vec::new())),
-                Method::Along(axes) => {
+                Method::Tsne(options) => {
+                    tsne(&embedding.vectors, options, &thread_progress, publish_interim).map(|p| (p, Vec::new()))
+                }
+                Method::Umap(options) => {
+                    umap(&embedding.vectors, options, &thread_progress, publish_interim).map(|p| (p, Vec::new()))
+                }
+                Method::Axes(axes) => {
                     let groups = axes.each_ref().map(|axis| axis.each_ref().map(Vec::as_slice));
                     Some((project_on_axes(&embedding.vectors, groups), Vec::new()))
                 }
             };
             if let Some((places, explained)) = result {
-                put(&places, true, explained);
+                publish(&places, true, explained);
             }
         };
         let thread = std::thread::Builder::new().name("embedding".into()).spawn(work).ok();
         Self { progress, layout, thread }
     }
 
-    /// Stops it; the current layout stays.
+    /// Stops the computation; the current layout stays.
     pub fn stop(&self) {
         self.progress.cancel();
     }
@@ -105,7 +109,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // The thread sees it soon and ends by itself: no frame waits for it.
+        // The thread ends soon by itself; waiting for it would hold up a frame.
         self.progress.cancel();
     }
 }

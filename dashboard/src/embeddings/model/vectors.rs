@@ -1,4 +1,4 @@
-//! Colours, labels and matches of vectors by columns of their metadata, and layouts scaled to the picture.
+//! Colours, labels and search matches of vectors from their metadata, and the scaling of layouts to the picture.
 
 use std::collections::BTreeMap;
 use summaries::{Embedding, projection::Position};
@@ -16,13 +16,14 @@ pub enum Coloring {
     /// None: all vectors have the same colour.
     #[default]
     Plain,
-    /// The place of its number from the least to the greatest; NaN where it has none.
+    /// By a number, on a scale from the least to the greatest.
     Numbers {
-        /// The share of each vector, 0 to 1.
+        /// The position of each vector's number on the scale, 0 to 1; NaN without a number.
         shares: Vec<f64>,
         /// Least and greatest.
         extent: [f64; 2],
     },
+    /// By a word.
     Words {
         /// The index of each vector's word; [`MAX_GROUPS`] for less frequent words.
         groups: Vec<usize>,
@@ -34,15 +35,15 @@ pub enum Coloring {
 }
 
 impl Coloring {
-    /// By a column of the metadata.
+    /// Returns the colours by a column: by number if the cells are many different numbers, else by word.
     pub fn of(embedding: &Embedding, column: Option<usize>) -> Self {
         let Some(column) = column.filter(|c| *c < embedding.columns.len()) else { return Self::Plain };
         let cells = || embedding.metadata.iter().map(|row| row[column].as_str());
         let numbers: Vec<f64> = cells().map(|cell| cell.trim().parse().unwrap_or(f64::NAN)).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         cells().for_each(|cell| *counts.entry(cell).or_default() += 1);
-        let all_numbers = numbers.iter().zip(cells()).all(|(x, cell)| x.is_finite() || cell.is_empty());
-        if all_numbers && counts.len() > MAX_GROUPS {
+        let are_all_numbers = numbers.iter().zip(cells()).all(|(x, cell)| x.is_finite() || cell.is_empty());
+        if are_all_numbers && counts.len() > MAX_GROUPS {
             let finite = numbers.iter().copied().filter(|x| x.is_finite());
             let extent = finite.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], x| [lo.min(x), hi.max(x)]);
             let width = (extent[1] - extent[0]).max(f64::MIN_POSITIVE);
@@ -52,8 +53,8 @@ impl Coloring {
         words.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
         let n_more = words.len().saturating_sub(MAX_GROUPS);
         words.truncate(MAX_GROUPS);
-        let index: BTreeMap<&str, usize> = words.iter().enumerate().map(|(i, (word, _))| (*word, i)).collect();
-        let groups = cells().map(|cell| index.get(cell).copied().unwrap_or(MAX_GROUPS)).collect();
+        let idx_of: BTreeMap<&str, usize> = words.iter().enumerate().map(|(i, (word, _))| (*word, i)).collect();
+        let groups = cells().map(|cell| idx_of.get(cell).copied().unwrap_or(MAX_GROUPS)).collect();
         Self::Words { groups, words: words.into_iter().map(|(word, _)| word.to_owned()).collect(), n_more }
     }
 }
@@ -63,7 +64,8 @@ impl Coloring {
 pub enum ColorBy {
     /// The first column that distinguishes groups of vectors, or none.
     #[default]
-    Usual,
+    Auto,
+    /// The same colour for all vectors.
     Nothing,
     /// A column of the metadata.
     Column(usize),
@@ -76,7 +78,7 @@ impl Value for ColorBy {
 
     fn texts(&self) -> Vec<String> {
         match self {
-            Self::Usual => Vec::new(),
+            Self::Auto => Vec::new(),
             Self::Nothing => vec!["-1".to_owned()],
             Self::Column(column) => vec![column.to_string()],
         }
@@ -89,6 +91,7 @@ impl Value for ColorBy {
 }
 
 impl ColorBy {
+    /// Returns the index of the column, if there is one.
     pub fn column(self, embedding: &Embedding) -> Option<usize> {
         let distinguishes = |column: &usize| match Coloring::of(embedding, Some(*column)) {
             Coloring::Plain => false,
@@ -96,18 +99,20 @@ impl ColorBy {
             Coloring::Words { words, n_more, .. } => n_more == 0 && words.len() < embedding.metadata.len(),
         };
         match self {
-            Self::Usual => (0..embedding.columns.len()).find(distinguishes),
+            Self::Auto => (0..embedding.columns.len()).find(distinguishes),
             Self::Nothing => None,
             Self::Column(column) => Some(column),
         }
     }
 }
 
+/// Returns the label of the `i`-th vector: its cell in `column`, or else its index.
 pub fn label(embedding: &Embedding, column: usize, i: usize) -> String {
     let text = embedding.metadata.get(i).and_then(|row| row.get(column)).filter(|text| !text.is_empty());
     text.cloned().unwrap_or_else(|| format!("vector {i}"))
 }
 
+/// Returns the indices of the vectors that match a filter in any column; none for an empty filter.
 pub fn matching(embedding: &Embedding, filter: &Filter) -> Vec<usize> {
     if filter.text().is_empty() {
         return Vec::new();
@@ -119,14 +124,14 @@ pub fn matching(embedding: &Embedding, filter: &Filter) -> Vec<usize> {
     (0..embedding.vectors.len()).filter(passes).collect()
 }
 
-/// Moved and scaled so that nearly all points lie within the unit ball.
+/// Moves and scales a layout so that nearly all points lie within the unit ball.
 pub fn scaled(places: &[Position]) -> Vec<Position> {
     let n = places.len().max(1) as f32;
     let middle = [0, 1, 2].map(|d| places.iter().map(|p| p[d]).sum::<f32>() / n);
     let radius = |p: &Position| (0..3).map(|d| (p[d] - middle[d]).powi(2)).sum::<f32>().sqrt();
     let mut radii: Vec<f32> = places.iter().map(radius).collect();
     radii.sort_by(f32::total_cmp);
-    // A few outliers do not shrink the others.
+    // The 99th percentile, so that a few outliers do not shrink the others.
     let reach = radii.get(radii.len().saturating_sub(1) * 99 / 100).copied().unwrap_or(0.0);
     let scale = if reach > 0.0 { 1.0 / reach } else { 0.0 };
     places.iter().map(|p| [0, 1, 2].map(|d| (p[d] - middle[d]) * scale)).collect()
@@ -162,9 +167,9 @@ mod tests {
         assert_eq!((shares[19], extent), (1.0, [0.0, 19.0]));
         assert_eq!(Coloring::of(&embedding(&["a"]), None), Coloring::Plain);
         assert_eq!(Coloring::of(&embedding(&["a"]), Some(7)), Coloring::Plain);
-        assert_eq!(ColorBy::Usual.column(&embedding(&["b", "a", "b"])), Some(0));
-        assert_eq!(ColorBy::Usual.column(&embedding(&many)), None, "as many words as vectors distinguish no groups");
-        assert_eq!(ColorBy::Usual.column(&embedding(&numbers)), Some(0));
+        assert_eq!(ColorBy::Auto.column(&embedding(&["b", "a", "b"])), Some(0));
+        assert_eq!(ColorBy::Auto.column(&embedding(&many)), None, "as many words as vectors distinguish no groups");
+        assert_eq!(ColorBy::Auto.column(&embedding(&numbers)), Some(0));
         assert_eq!(ColorBy::Column(0).column(&embedding(&many)), Some(0));
     }
 

@@ -5,11 +5,11 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use trace_store::Store;
 
-/// The devices of a model's nodes. Empty where no trace knows more than the graph.
+/// The devices of a model's nodes. Empty if no trace adds any to those of the graph.
 #[derive(Default)]
 pub(super) struct Devices {
     names: Vec<Arc<str>>,
-    /// By item: the row of its name plus one; 0 where it is unknown.
+    /// By item: the index of the device's name plus one; 0 for items that are no nodes.
     rows: Vec<u32>,
     /// The number of nodes of a scope on each device, the most frequent first.
     counts: FxHashMap<ItemId, Vec<(u32, u32)>>,
@@ -52,8 +52,8 @@ impl Devices {
         // Items come after the scopes that they are in.
         for item in (1..model.n_items() as u32).rev().map(ItemId) {
             let item_counts = std::mem::take(&mut counts[item.idx()]);
-            let above = &mut counts[model.parent(item).idx()];
-            item_counts.iter().for_each(|(row, n)| *above.entry(*row).or_default() += n);
+            let scope_counts = &mut counts[model.parent(item).idx()];
+            item_counts.iter().for_each(|(row, n)| *scope_counts.entry(*row).or_default() += n);
             if !model.is_op(item) {
                 devices.counts.insert(item, most_frequent_first(item_counts));
             }
@@ -62,10 +62,10 @@ impl Devices {
         devices
     }
 
-    /// The device of a node; empty where it is unknown.
+    /// Returns the device of a node; empty if it is unknown.
     pub fn device<'a>(&'a self, model: &'a Model, item: ItemId) -> &'a str {
-        let known = self.rows.get(item.idx()).and_then(|row| row.checked_sub(1));
-        known.map_or_else(|| model.device(item), |row| &self.names[row as usize])
+        let row = self.rows.get(item.idx()).and_then(|row| row.checked_sub(1));
+        row.map_or_else(|| model.device(item), |row| &self.names[row as usize])
     }
 
     /// Whether a node's device is known from a trace, not from the graph.
@@ -73,7 +73,7 @@ impl Devices {
         model.device(item).is_empty() && !self.device(model, item).is_empty()
     }
 
-    /// The devices of a scope's nodes with how many are on each, most frequent first.
+    /// Returns the devices of a scope's nodes with the number of nodes on each, most frequent first.
     pub fn nodes_by_device<'a>(&'a self, model: &'a Model, scope: ItemId) -> Vec<(&'a str, u32)> {
         match self.counts.get(&scope) {
             Some(counts) => counts.iter().map(|(row, n)| (&*self.names[*row as usize], *n)).collect(),

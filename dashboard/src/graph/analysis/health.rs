@@ -16,12 +16,13 @@ use ui::format;
 pub(super) struct ValueKinds(u8);
 
 impl ValueKinds {
-    const KNOWN: u8 = 8;
+    /// Set where any value was checked.
+    const CHECKED: u8 = 8;
     const NAN: u8 = 1;
 
-    /// From the `arg` of an event (docs/formats/trace-format.md).
+    /// Decodes the `arg` of an event (docs/formats/trace-format.md).
     fn of_event(arg: u64) -> Self {
-        Self(arg as u8 & 7 | Self::KNOWN)
+        Self(arg as u8 & 7 | Self::CHECKED)
     }
 
     fn add(&mut self, other: Self) {
@@ -29,7 +30,7 @@ impl ValueKinds {
     }
 
     fn is_finite(self) -> bool {
-        self.0 & !Self::KNOWN == 0
+        self.0 & !Self::CHECKED == 0
     }
 
     fn has_nan(self) -> bool {
@@ -37,45 +38,45 @@ impl ValueKinds {
     }
 }
 
-/// Nodes below an item, or the node itself.
+/// The number of nodes below an item, or of the node itself, by the values they had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Health {
     /// Nodes whose values were checked.
-    pub known: u32,
+    pub n_checked: u32,
     /// Nodes that had a NaN.
-    pub nan: u32,
+    pub n_nan: u32,
     /// Nodes that had an infinity and no NaN.
-    pub inf: u32,
+    pub n_inf: u32,
 }
 
 impl Health {
     fn of(kinds: ValueKinds) -> Self {
         let is_known = kinds != ValueKinds::default();
         let is_inf = !kinds.is_finite() && !kinds.has_nan();
-        Self { known: is_known.into(), nan: kinds.has_nan().into(), inf: is_inf.into() }
+        Self { n_checked: is_known.into(), n_nan: kinds.has_nan().into(), n_inf: is_inf.into() }
     }
 
     pub fn add(&mut self, other: Self) {
-        self.known += other.known;
-        self.nan += other.nan;
-        self.inf += other.inf;
+        self.n_checked += other.n_checked;
+        self.n_nan += other.n_nan;
+        self.n_inf += other.n_inf;
     }
 
     /// Nodes that had only finite values.
-    pub fn finite(self) -> u32 {
-        self.known - self.nan - self.inf
+    pub fn n_finite(self) -> u32 {
+        self.n_checked - self.n_nan - self.n_inf
     }
 
-    /// In words; `None` where no value was checked.
+    /// Returns the health in words; `None` if no value was checked.
     pub fn text(self, is_op: bool) -> Option<String> {
         Some(match self {
-            Self { known: 0, .. } => return None,
-            Self { nan: 1.., .. } if is_op => "NaN".to_owned(),
-            Self { inf: 1.., .. } if is_op => "infinite".to_owned(),
+            Self { n_checked: 0, .. } => return None,
+            Self { n_nan: 1.., .. } if is_op => "NaN".to_owned(),
+            Self { n_inf: 1.., .. } if is_op => "infinite".to_owned(),
             _ if is_op => "finite".to_owned(),
-            Self { known, nan: 0, inf: 0 } => format!("{} finite", format::count_of(known.into(), "node")),
-            Self { known, nan, inf } => {
-                format!("{nan} with NaN and {inf} infinite of {}", format::count_of(known.into(), "node"))
+            Self { n_checked, n_nan: 0, n_inf: 0 } => format!("{} finite", format::count_of(n_checked.into(), "node")),
+            Self { n_checked, n_nan, n_inf } => {
+                format!("{n_nan} with NaN and {n_inf} infinite of {}", format::count_of(n_checked.into(), "node"))
             }
         })
     }
@@ -84,39 +85,40 @@ impl Health {
 /// Value kinds of nodes that summaries record, by name.
 pub(super) type SummaryKinds = Vec<(Arc<str>, ValueKinds)>;
 
-/// The value kinds of the nodes that the scalars of all runs record. (Histograms hold finite values only.)
-pub(super) fn of_summaries(recorded: &mut SummaryTargets, data: &Data) -> SummaryKinds {
+/// Returns the value kinds of the nodes that scalars of all runs record. Histograms hold only finite values.
+pub(super) fn summary_kinds(recorded: &mut SummaryTargets, data: &Data) -> SummaryKinds {
     recorded.update(data);
-    let of = |series: &Series| {
+    let kinds_of = |series: &Series| {
         let Series::Scalar(scalars) = series else { return None };
         let source = recorded.of(series.node_name())?;
         let extent = scalars.values().extent(0..scalars.len());
         let kinds = u8::from(extent.has_nan) | u8::from(extent.has_inf) << 1 | u8::from(extent.has_neg_inf) << 2;
         Some((Arc::clone(source), ValueKinds::of_event(kinds.into())))
     };
-    data.runs().flat_map(|run| run.run.series.values()).filter_map(of).collect()
+    data.runs().flat_map(|run| run.run.series.values()).filter_map(kinds_of).collect()
 }
 
-/// Value kinds of a model's nodes in a range of time, by item, and the first node with a NaN or an infinity.
+/// Value kinds of a model's nodes in a range of time, by item.
 #[derive(Default)]
 pub(super) struct ObservedKinds {
     kinds: Vec<ValueKinds>,
-    first: Option<(i64, ItemId)>,
+    /// The first event with a NaN or an infinity: its time and node.
+    first_bad: Option<(i64, ItemId)>,
 }
 
 impl ObservedKinds {
-    /// Starts with what summaries record.
+    /// Starts with the kinds that summaries record.
     pub fn new(model: &Model, recorded: &SummaryKinds) -> Self {
         let mut kinds = vec![ValueKinds::default(); model.n_items()];
-        for (name, of) in recorded {
+        for (name, node_kinds) in recorded {
             if let Some(item) = model.find(name) {
-                kinds[item.idx()].add(*of);
+                kinds[item.idx()].add(*node_kinds);
             }
         }
-        Self { kinds, first: None }
+        Self { kinds, first_bad: None }
     }
 
-    /// Adds a trace. Events report changes: the last one before the range holds at its start.
+    /// Adds a trace. Events report changes, so the last one before the range counts at the start of the range.
     pub fn add(&mut self, model: &Model, store: &Store, span: &Range<i64>) {
         let item_of = |site: &trace_model::SiteInfo| {
             (site.category == Category::Numerics).then(|| model.find(&site.name)).flatten()
@@ -139,21 +141,21 @@ impl ObservedKinds {
                 continue;
             }
             self.kinds[item.idx()].add(kinds);
-            if !kinds.is_finite() && self.first.is_none_or(|(first, _)| time < first) {
-                self.first = Some((time, item));
+            if !kinds.is_finite() && self.first_bad.is_none_or(|(first, _)| time < first) {
+                self.first_bad = Some((time, item));
             }
         }
         self.kinds.iter_mut().zip(at_start).for_each(|(kinds, before)| kinds.add(before));
     }
 
-    /// The health of one item, without what is below it.
+    /// Returns the health of one item, without the items below.
     pub fn of(&self, item: ItemId) -> Health {
         self.kinds.get(item.idx()).map_or_else(Health::default, |kinds| Health::of(*kinds))
     }
 
     /// The node that was the first to have a NaN or an infinity.
     pub fn first_bad_node(&self) -> Option<ItemId> {
-        self.first.map(|(_, item)| item)
+        self.first_bad.map(|(_, item)| item)
     }
 }
 
@@ -214,11 +216,11 @@ mod tests {
         }
         let runs = Runs { by_name: [("a".to_owned(), run)].into_iter().collect(), ..Runs::default() };
         let data = Data::default().with_graph("g", (*def).clone()).with_runs("logs", runs);
-        let recorded = of_summaries(&mut SummaryTargets::default(), &data);
+        let recorded = summary_kinds(&mut SummaryTargets::default(), &data);
         let model = Model::build(def);
         let observed = ObservedKinds::new(&model, &recorded);
-        assert_eq!(observed.of(model.find("loss").unwrap()), Health { known: 1, nan: 1, inf: 0 });
-        assert_eq!(observed.of(model.find("rate").unwrap()), Health { known: 1, nan: 0, inf: 0 });
+        assert_eq!(observed.of(model.find("loss").unwrap()), Health { n_checked: 1, n_nan: 1, n_inf: 0 });
+        assert_eq!(observed.of(model.find("rate").unwrap()), Health { n_checked: 1, n_nan: 0, n_inf: 0 });
         assert_eq!(observed.of(model.find("s/loss").unwrap()), Health::default());
     }
 }

@@ -1,6 +1,6 @@
-//! Time of the selected item in each of the newest steps, summed up in a thread of its own.
+//! The time of the selected item in each of the newest steps, summed up in a separate thread.
 
-use super::input::{Input, Same};
+use super::input::{Input, PtrEq};
 use crate::{
     data::Shared,
     graph::model::{ItemId, Model},
@@ -12,10 +12,10 @@ use trace_store::{Residency, Store};
 use ui::background::{Question, Refresher, Urgency};
 use ui::format;
 
-/// The newest steps of each trace that are shown.
+/// The number of newest steps of each trace that are shown.
 const MAX_STEPS: usize = 120;
 /// Least time between two readings of growing traces, seconds.
-const EVERY: f64 = 1.0;
+const REFRESH_S: f64 = 1.0;
 
 /// The time of an item in a step.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub(crate) struct StepCost {
 /// An item of a model, and the versions of the traces.
 #[derive(Clone, PartialEq)]
 struct StepQuestion {
-    model: Same<Model>,
+    model: PtrEq<Model>,
     item: ItemId,
     versions: Vec<u64>,
 }
@@ -44,23 +44,23 @@ impl Question for StepQuestion {
 
 type Request = (StepQuestion, Vec<Shared<Store>>);
 
-/// The selected item's steps.
+/// The costs of the selected item by step.
 #[derive(Default)]
-pub(crate) struct OverSteps {
+pub(crate) struct StepCosts {
     sums: Refresher<StepQuestion, Request, (StepQuestion, Vec<StepCost>)>,
     costs: Option<Arc<(StepQuestion, Vec<StepCost>)>>,
 }
 
-impl OverSteps {
-    /// Requests the steps of `item` where something changed.
+impl StepCosts {
+    /// Requests the costs of `item` if the item, the graph or the traces changed.
     pub fn update(&mut self, Input { ctx, model, data }: Input<'_>, item: ItemId) {
         if data.traces.is_empty() {
             return;
         }
         let versions = data.traces.iter().map(|trace| trace.store.version()).collect();
-        let question = StepQuestion { model: Same(Arc::clone(model)), item, versions };
+        let question = StepQuestion { model: PtrEq(Arc::clone(model)), item, versions };
         let request = |question, _| (question, data.traces.iter().map(|trace| trace.store.shared()).collect());
-        let costs = self.sums.ask(ctx, ("graph steps", sum), EVERY, question.clone(), request);
+        let costs = self.sums.ask(ctx, ("graph steps", sum), REFRESH_S, question.clone(), request);
         self.costs = costs.filter(|costs| costs.0.item == item && costs.0.model == question.model);
     }
 
@@ -69,16 +69,17 @@ impl OverSteps {
     }
 }
 
+/// Sums up all traces.
 fn sum((question, stores): Request) -> (StepQuestion, Vec<StepCost>) {
-    let of_trace = |(trace_idx, store): (usize, &Shared<Store>)| {
+    let trace_costs = |(trace_idx, store): (usize, &Shared<Store>)| {
         // Recursive: a loader that waits to write must not hold up the window behind this read.
         costs(&store.read_recursive(), trace_idx, &question.model.0, question.item)
     };
-    let steps = stores.iter().enumerate().flat_map(of_trace).collect();
+    let steps = stores.iter().enumerate().flat_map(trace_costs).collect();
     (question, steps)
 }
 
-/// The newest steps of a trace with the item's time; none where it ran in none of them, or where not all are loaded.
+/// Returns the newest steps of a trace with the item's time; empty if the item ran in none or not all are resident.
 fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<StepCost> {
     let newest = &store.steps()[store.steps().len().saturating_sub(MAX_STEPS)..];
     let (Some(start), Some(end)) = (newest.iter().map(|s| s.start).min(), newest.iter().map(|s| s.end).max()) else {
@@ -89,17 +90,17 @@ fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<St
         return Vec::new();
     }
     let is_of_item = |name: &str| model.find(name).is_some_and(|node| model.is_below(node, item));
-    let mine: Vec<bool> = store.nodes().iter().map(|node| is_of_item(&node.name)).collect();
+    let is_item_node: Vec<bool> = store.nodes().iter().map(|node| is_of_item(&node.name)).collect();
     // A step's number is unique in its process.
     let process = |track: u32| store.tracks().get(track as usize).map_or(0, |track| track.process);
     let key = |(i, step): (usize, &trace_model::Step)| ((process(step.slice.track), step.id), i);
-    let place: FxHashMap<(u32, u32), usize> = newest.iter().enumerate().map(key).collect();
+    let idx_of_step: FxHashMap<(u32, u32), usize> = newest.iter().enumerate().map(key).collect();
     let mut totals = vec![0; newest.len()];
     for track in store.tracks() {
         for slice in track.lanes.iter().flat_map(|lane| lane.slices(&span)) {
-            let is_run = mine.get(slice.node as usize) == Some(&true) && store.category(&slice) == Category::Op;
+            let is_run = is_item_node.get(slice.node as usize) == Some(&true) && store.category(&slice) == Category::Op;
             let id = is_run.then(|| store.step_id_of(&slice)).flatten();
-            if let Some(i) = id.and_then(|id| place.get(&(track.process, id))) {
+            if let Some(i) = id.and_then(|id| idx_of_step.get(&(track.process, id))) {
                 totals[*i] += slice.dur();
             }
         }
@@ -116,7 +117,7 @@ fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<St
     newest.iter().zip(totals).map(cost).collect()
 }
 
-/// The steps in one sentence.
+/// Returns the steps in one sentence.
 pub(crate) fn summary(steps: &[StepCost]) -> String {
     let reduced = |f: fn(i64, i64) -> i64| steps.iter().map(|s| s.total_ns).reduce(f).unwrap_or(0);
     let mean = steps.iter().map(|s| s.total_ns).sum::<i64>() / steps.len().max(1) as i64;

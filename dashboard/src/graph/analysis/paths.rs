@@ -1,51 +1,52 @@
-//! Everything a node depends on, everything that depends on it, and the nodes between two nodes.
+//! The nodes upstream and downstream of a node, and the nodes between two nodes.
 
 use crate::graph::model::{ItemId, Model};
 use rustc_hash::FxHashSet;
 
-/// `item`, all nodes that it depends on, and the scopes around these.
+/// Returns `item`, all nodes that it depends on, and the scopes around these nodes.
 pub(crate) fn upstream(model: &Model, item: ItemId) -> FxHashSet<ItemId> {
-    with_scopes(model, reached(model, item, false))
+    with_scopes(model, reachable(model, item, false))
 }
 
-/// `item`, all nodes that depend on it, and the scopes around these.
+/// Returns `item`, all nodes that depend on it, and the scopes around these nodes.
 pub(crate) fn downstream(model: &Model, item: ItemId) -> FxHashSet<ItemId> {
-    with_scopes(model, reached(model, item, true))
+    with_scopes(model, reachable(model, item, true))
 }
 
-/// The nodes on any path between two items in either direction, both included; `None` where there is no path.
-pub(crate) fn nodes_between(model: &Model, one: ItemId, other: ItemId) -> Option<FxHashSet<ItemId>> {
-    let is_in =
+/// Returns the nodes on all paths between two items in either direction, both included; `None` without a path.
+pub(crate) fn nodes_between(model: &Model, a: ItemId, b: ItemId) -> Option<FxHashSet<ItemId>> {
+    let has_any =
         |item: ItemId, found: &FxHashSet<ItemId>| (item.0..model.end(item).0).any(|i| found.contains(&ItemId(i)));
-    for (from, to) in [(one, other), (other, one)] {
-        let after = reached(model, from, true);
-        if is_in(to, &after) {
-            let before = reached(model, to, false);
+    for (from, to) in [(a, b), (b, a)] {
+        let after = reachable(model, from, true);
+        if has_any(to, &after) {
+            let before = reachable(model, to, false);
             return Some(with_scopes(model, after.intersection(&before).copied().collect()));
         }
     }
     None
 }
 
-/// The nodes of an item, and all nodes before them or (`forward`) after them.
-fn reached(model: &Model, item: ItemId, forward: bool) -> FxHashSet<ItemId> {
+/// Returns the nodes of an item, and all nodes upstream or (`forward`) downstream of them.
+fn reachable(model: &Model, item: ItemId, forward: bool) -> FxHashSet<ItemId> {
     let mut stack: Vec<ItemId> = (item.0..model.end(item).0).map(ItemId).collect();
     let mut found: FxHashSet<ItemId> = stack.iter().copied().collect();
-    while let Some(at) = stack.pop() {
+    while let Some(node) = stack.pop() {
         let mut visit = |next: ItemId| {
             if found.insert(next) {
                 stack.push(next);
             }
         };
         if forward {
-            model.outputs(at).for_each(|edge| visit(edge.dst));
+            model.outputs(node).for_each(|edge| visit(edge.dst));
         } else {
-            model.inputs(at).for_each(|edge| visit(edge.src));
+            model.inputs(node).for_each(|edge| visit(edge.src));
         }
     }
     found
 }
 
+/// Adds the scopes around the nodes.
 fn with_scopes(model: &Model, mut found: FxHashSet<ItemId>) -> FxHashSet<ItemId> {
     let nodes: Vec<ItemId> = found.iter().copied().collect();
     for node in nodes {

@@ -18,12 +18,13 @@ pub(crate) struct Tag {
 #[derive(Default)]
 pub(crate) struct Summaries {
     recorded: SummaryTargets,
+    /// The item and the number of series for which the tags were found.
     stamp: Option<(Option<ItemId>, usize)>,
     tags: Vec<Tag>,
 }
 
 impl Summaries {
-    /// Brings the tags of `item` up to date.
+    /// Updates the tags of `item`.
     pub fn update(&mut self, model: &Model, item: Option<ItemId>, data: &Data) {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
         let has_new_graph = self.recorded.update(data);

@@ -4,7 +4,7 @@
 use super::{
     devices::{Devices, TracedDevices},
     health::{self, Health, ObservedKinds, SummaryKinds},
-    input::{Input, Same},
+    input::{Input, PtrEq},
 };
 use crate::{
     Data,
@@ -18,12 +18,12 @@ use trace_analysis::memory::memory_timelines;
 use ui::background::{Question, Refresher, Urgency};
 
 /// Least time between two readings of growing traces, in seconds of the window's clock.
-const EVERY: f64 = 0.5;
+const REFRESH_S: f64 = 0.5;
 
-/// A model with the versions of what is open, and the part of the time of one trace that counts.
+/// A model, the versions of all open data, and the range of one trace to which the sums are limited.
 #[derive(Clone, PartialEq)]
 struct TimesQuestion {
-    model: Same<Model>,
+    model: PtrEq<Model>,
     range: Option<(usize, Range<i64>)>,
     versions: Vec<u64>,
 }
@@ -35,14 +35,14 @@ impl Question for TimesQuestion {
     }
 }
 
-/// Traces to sum up, with the part of their time that counts.
+/// The traces to sum up, each with the range to which it is limited.
 struct Request {
     model: Arc<Model>,
     stores: Vec<(Shared<trace_store::Store>, Option<Range<i64>>)>,
     recorded: SummaryKinds,
 }
 
-/// Times by item of the model they were summed for.
+/// The sums for a model, by item.
 struct Sums {
     model: Arc<Model>,
     times: Vec<NodeTime>,
@@ -51,7 +51,7 @@ struct Sums {
     devices: Devices,
 }
 
-/// The newest steps whose critical paths are computed.
+/// The number of newest steps whose critical paths are computed.
 pub(crate) const MAX_STEPS: usize = 20;
 
 /// Executions of a node or of everything below a scope.
@@ -61,9 +61,9 @@ pub(crate) struct NodeTime {
     pub total_ns: i64,
     /// Time on the critical paths.
     pub path_ns: i64,
-    /// Bytes allocated by it at the memory peak of its device.
+    /// Bytes that the node had allocated at the memory peak of its device.
     pub peak_bytes: i64,
-    /// Whether its values were finite.
+    /// Whether the values were finite.
     pub health: Health,
 }
 
@@ -77,10 +77,10 @@ impl NodeTime {
     }
 }
 
-/// One of a node's figures.
+/// Selects one of a node's figures.
 pub(crate) type Metric = fn(&NodeTime) -> i64;
 
-/// Times of a model's items, summed up in a thread of its own.
+/// The times of a model's items, summed up in a separate thread.
 #[derive(Default)]
 pub(crate) struct Times {
     sums: Option<Arc<Sums>>,
@@ -90,31 +90,31 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Requests the sums where something changed. `range` limits the time, in trace `range.0`.
+    /// Requests the sums if the graph or the data changed. `range` limits them to a range of trace `range.0`.
     pub fn update(&mut self, Input { ctx, model, data }: Input<'_>, range: Option<(usize, Range<i64>)>) {
         if data.traces.is_empty() && data.logdirs.is_empty() {
             return;
         }
         let traces = data.traces.iter().map(|trace| trace.store.version());
         let versions = traces.chain(data.logdirs.iter().map(|logdir| logdir.runs.version)).collect();
-        let question = TimesQuestion { model: Same(Arc::clone(model)), range, versions };
+        let question = TimesQuestion { model: PtrEq(Arc::clone(model)), range, versions };
         let recorded = &mut self.recorded;
         let request = |TimesQuestion { model, range, .. }: TimesQuestion, _| {
             let ranged_trace = range.as_ref().map(|(idx, _)| *idx);
             let traces =
                 data.traces.iter().enumerate().filter(|(idx, _)| ranged_trace.is_none_or(|ranged| ranged == *idx));
             let stores = traces.map(|(_, trace)| (trace.store.shared(), range.as_ref().map(|r| r.1.clone()))).collect();
-            Request { model: model.0, stores, recorded: health::of_summaries(recorded, data) }
+            Request { model: model.0, stores, recorded: health::summary_kinds(recorded, data) }
         };
-        let sums = self.refresher.ask(ctx, ("graph times", sum), EVERY, question, request);
+        let sums = self.refresher.ask(ctx, ("graph times", sum), REFRESH_S, question, request);
         let sums = sums.filter(|sums| Arc::ptr_eq(&sums.model, model));
         let is_same = self.sums.as_ref().map(Arc::as_ptr) == sums.as_ref().map(Arc::as_ptr);
         self.generation += u64::from(!is_same);
         self.sums = sums;
     }
 
-    /// Whether everything that is open has been summed up.
-    pub fn is_known(&self, data: &Data) -> bool {
+    /// Whether all open data is loaded and summed up.
+    pub fn is_complete(&self, data: &Data) -> bool {
         let is_read = data.sources.iter().all(|source| source.status != Status::Loading);
         let has_nothing = data.traces.is_empty() && data.logdirs.is_empty();
         is_read && (has_nothing || self.sums.is_some() && !self.is_busy())
@@ -125,7 +125,7 @@ impl Times {
         self.generation
     }
 
-    /// Whether something is being summed up.
+    /// Whether a sum is under way.
     pub fn is_busy(&self) -> bool {
         self.refresher.is_busy()
     }
@@ -145,13 +145,13 @@ impl Times {
         self.sums.as_ref().is_some_and(|sums| sums.devices.is_traced(model, item))
     }
 
-    /// The devices of a scope's nodes with how many are on each, most frequent first.
+    /// Returns the devices of a scope's nodes with the number of nodes on each, most frequent first.
     pub fn device_counts<'a>(&'a self, model: &'a Model, scope: ItemId) -> Vec<(&'a str, u32)> {
-        let own = || model.device_counts(scope).collect();
-        self.sums.as_ref().map_or_else(own, |sums| sums.devices.nodes_by_device(model, scope))
+        let from_graph = || model.device_counts(scope).collect();
+        self.sums.as_ref().map_or_else(from_graph, |sums| sums.devices.nodes_by_device(model, scope))
     }
 
-    /// The figures of an item; zero where no trace knows it.
+    /// Returns the figures of an item; zero if no trace has the item.
     pub fn of(&self, item: ItemId) -> NodeTime {
         self.sums.as_ref().and_then(|sums| sums.times.get(item.idx())).copied().unwrap_or_default()
     }
@@ -163,8 +163,8 @@ impl Times {
 
     /// Share of the total of a figure, 0..=1.
     pub fn share_of(&self, item: ItemId, metric: Metric) -> f32 {
-        let all = metric(&self.of(ItemId::ROOT));
-        if all > 0 { metric(&self.of(item)).max(0) as f32 / all as f32 } else { 0.0 }
+        let total = metric(&self.of(ItemId::ROOT));
+        if total > 0 { metric(&self.of(item)).max(0) as f32 / total as f32 } else { 0.0 }
     }
 }
 
@@ -176,7 +176,7 @@ fn sum(Request { model, stores, recorded }: Request) -> Sums {
     for (store, range) in &stores {
         // Recursive: a loader that waits to write must not hold up the window behind this read.
         let store = store.read_recursive();
-        // Half-open: an event at the very end is included.
+        // The range is half-open; one more nanosecond includes an event at the very end.
         let span = range.clone().unwrap_or_else(|| store.range().start..store.range().end.saturating_add(1));
         observed.add(&model, &store, &span);
         traced.add(&model, &store);
@@ -195,8 +195,8 @@ fn sum(Request { model, stores, recorded }: Request) -> Sums {
         let is_inside = |step: &&trace_model::Step| span.start <= step.start && step.end <= span.end;
         for step in store.steps().iter().rev().filter(is_inside).take(MAX_STEPS) {
             for segment in critical_path(&store, step).segments {
-                let ran = segment.slice.filter(|_| !matches!(segment.kind, PathKind::Stall(_)));
-                if let Some(node) = ran.and_then(|id| store.slice(id)).and_then(|slice| store.node_of(&slice)) {
+                let slice_id = segment.slice.filter(|_| !matches!(segment.kind, PathKind::Stall(_)));
+                if let Some(node) = slice_id.and_then(|id| store.slice(id)).and_then(|slice| store.node_of(&slice)) {
                     add(&node.name, NodeTime { path_ns: segment.dur(), ..NodeTime::default() });
                 }
             }

@@ -42,9 +42,10 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::gesture("Esc", "Deselect"),
 ];
 
+/// Runs a command.
 pub(crate) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
     match id {
-        "fit" => view.fit = true,
+        "fit" => view.needs_fit = true,
         "search" => view.search.focus(),
         "open level" => view.open_level(model),
         "close" => view.close(model),
@@ -66,9 +67,10 @@ pub(crate) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
     }
 }
 
-/// Shows the first node with a NaN or an infinity once it is known, if requested. The legend says if there is none.
+/// Reveals the first node with a NaN or an infinity, if requested, once the data is complete. Without one, the legend
+/// shows that.
 pub(crate) fn seek_first_non_finite(view: &mut GraphView, model: &Arc<Model>, data: &Data) {
-    if !view.seeks_first_non_finite || !view.times.is_known(data) {
+    if !view.seeks_first_non_finite || !view.times.is_complete(data) {
         return;
     }
     view.seeks_first_non_finite = false;
@@ -77,7 +79,7 @@ pub(crate) fn seek_first_non_finite(view: &mut GraphView, model: &Arc<Model>, da
     }
 }
 
-/// The panel's part of an address: the graph, its colours, and the graph it is compared with. The window adds the
+/// Returns the panel's part of an address: the graph, its colours, and the graph to compare with. The window adds the
 /// selected node.
 pub(crate) fn address(view: &GraphView, data: &Data) -> Params {
     let mut out = Params::default();

@@ -1,5 +1,4 @@
-//! Input to commands: `canvas` is one frame of the picture with its pointer and keys, `commands` the panel's table of
-//! commands.
+//! Input: `canvas` runs one frame of the picture with its pointer and keys, `commands` lists the panel's commands.
 
 pub(super) mod canvas;
 pub(super) mod commands;

@@ -1,4 +1,4 @@
-//! One open scope before it is drawn: its children chosen, side area and notes decided, its connected parts found.
+//! The draft of an open scope: which children it shows, its side area, its notes, its connected parts.
 
 use super::{
     bridge::{self, Bridges},
@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use ui::theme::metrics::graph as m;
 
+/// An open scope to lay out.
 pub(super) struct OpenScope<'a> {
     pub model: &'a Model,
     pub scope: ItemId,
@@ -24,7 +25,7 @@ pub(super) struct OpenScope<'a> {
 /// A child that becomes a box.
 pub(super) struct Child {
     pub item: ItemId,
-    pub side: bool,
+    pub is_auxiliary: bool,
     pub inner: Option<Arc<ScopeLayout>>,
     pub size: [f32; 2],
     pub notes_in: Vec<Note>,
@@ -32,35 +33,37 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Room that notes take left and right of the box.
+    /// Returns the widths of the notes to the left and to the right of the box.
     fn margins(&self) -> (f32, f32) {
-        let side = |notes: &[Note]| if notes.is_empty() { 0.0 } else { m::NOTE_W };
-        (side(&self.notes_in), side(&self.notes_out))
+        let width = |notes: &[Note]| if notes.is_empty() { 0.0 } else { m::NOTE_W };
+        (width(&self.notes_in), width(&self.notes_out))
     }
 
-    /// Width and height with the room for its notes.
-    pub fn outer(&self) -> [f32; 2] {
+    /// Returns width and height including the notes.
+    pub fn outer_size(&self) -> [f32; 2] {
         let (left, right) = self.margins();
         let rows = self.notes_in.len().max(self.notes_out.len()) as f32;
         [self.size[0] + left + right, self.size[1].max(rows * m::NOTE_H)]
     }
 
-    /// Offset of the box's middle from the middle of its room.
-    pub fn shift(&self) -> f32 {
+    /// Returns the horizontal offset of the box's middle from the middle of box and notes.
+    pub fn box_dx(&self) -> f32 {
         let (left, right) = self.margins();
         (left - right) / 2.0
     }
 }
 
+/// The children of an open scope and the edges to draw.
 pub(super) struct Draft {
     pub children: Vec<Child>,
+    /// Children that are not drawn.
     pub n_more: u32,
-    /// Edges between children that are drawn, by index.
+    /// Edges to draw between children, by index.
     pub core: Vec<(usize, usize, MetaEdge)>,
     pub ins: Bridges,
     pub outs: Bridges,
     pub idx_of: FxHashMap<ItemId, usize>,
-    /// The index of each child in its part.
+    /// The vertex of each child in the drawing of its part.
     pub vertex_of: Vec<u32>,
 }
 
@@ -69,14 +72,14 @@ pub(super) struct Draft {
 pub(super) struct Part {
     pub children: Vec<usize>,
     pub core: Vec<(usize, usize, MetaEdge)>,
-    pub ports: bool,
+    pub has_ports: bool,
 }
 
 impl Draft {
-    /// The children of a scope with their notes, and the edges to draw between them.
+    /// Chooses the children of a scope, their notes, and the edges to draw.
     pub fn new(open: &OpenScope<'_>) -> Self {
         let mut draft = Self::of_children(open);
-        draft.sort_edges(open.model, open.scope);
+        draft.split_edges(open.model, open.scope);
         draft.annotate(open.model);
         draft
     }
@@ -89,39 +92,39 @@ impl Draft {
             shown.truncate(CHILDREN_MAX);
             shown.sort_unstable();
         }
-        let sides = are_in_side_area(model, scope, &shown);
-        let child = |(&item, side): (&ItemId, bool)| {
+        let are_auxiliary = are_in_side_area(model, scope, &shown);
+        let child = |(&item, is_auxiliary): (&ItemId, bool)| {
             let inner = inner.get(&item).cloned();
             let size = inner.as_ref().map_or_else(|| box_size(model, item), |layout| layout.size);
-            Child { item, side, inner, size, notes_in: vec![], notes_out: vec![] }
+            Child { item, is_auxiliary, inner, size, notes_in: vec![], notes_out: vec![] }
         };
         let n_more = (all.len() - shown.len()) as u32;
         let idx_of = shown.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
         let vertex_of = vec![0; shown.len()];
-        let children = shown.iter().zip(sides).map(child).collect();
+        let children = shown.iter().zip(are_auxiliary).map(child).collect();
         let (ins, outs) = match scope {
             ItemId::ROOT => (Bridges::default(), Bridges::default()),
-            _ => (bridge::inwards(model, scope), bridge::outwards(model, scope)),
+            _ => (bridge::incoming(model, scope), bridge::outgoing(model, scope)),
         };
         Self { children, n_more, core: vec![], ins, outs, idx_of, vertex_of }
     }
 
     /// Decides which edges are drawn and which become notes at both ends.
-    fn sort_edges(&mut self, model: &Model, scope: ItemId) {
+    fn split_edges(&mut self, model: &Model, scope: ItemId) {
         let edges = model.metaedges(scope);
-        let mut controls = vec![0_u32; self.children.len()];
-        let ends = |e: &MetaEdge, of: &FxHashMap<ItemId, usize>| Some((*of.get(&e.src)?, *of.get(&e.dst)?));
+        let mut n_controls = vec![0_u32; self.children.len()];
+        let ends = |e: &MetaEdge, idx_of: &FxHashMap<ItemId, usize>| Some((*idx_of.get(&e.src)?, *idx_of.get(&e.dst)?));
         for edge in edges.iter().filter(|e| e.is_control()) {
             if let Some((src, dst)) = ends(edge, &self.idx_of) {
-                controls[src] += 1;
-                controls[dst] += 1;
+                n_controls[src] += 1;
+                n_controls[dst] += 1;
             }
         }
         for edge in edges {
             let Some((src, dst)) = ends(edge, &self.idx_of) else { continue };
-            let has_auxiliary = self.children[src].side || self.children[dst].side;
-            let crowded = edge.is_control() && controls[src].max(controls[dst]) > CONTROL_MAX;
-            if has_auxiliary || crowded {
+            let has_auxiliary = self.children[src].is_auxiliary || self.children[dst].is_auxiliary;
+            let is_crowded = edge.is_control() && n_controls[src].max(n_controls[dst]) > CONTROL_MAX;
+            if has_auxiliary || is_crowded {
                 let kind = if edge.is_control() { NoteKind::Control } else { NoteKind::Shortcut };
                 self.children[src].notes_out.push(Note { item: edge.dst, kind });
                 self.children[dst].notes_in.push(Note { item: edge.src, kind });
@@ -129,12 +132,12 @@ impl Draft {
                 self.core.push((src, dst, *edge));
             }
         }
-        for (bridges, inwards) in [(&mut self.ins, true), (&mut self.outs, false)] {
-            // A bridge to a child in the side area, or to one beyond the limit, is not drawn.
+        for (bridges, is_incoming) in [(&mut self.ins, true), (&mut self.outs, false)] {
+            // A bridge to a child that is auxiliary or not shown is not drawn.
             let mut notes = std::mem::take(&mut bridges.notes);
             let (idx_of, children) = (&self.idx_of, &self.children);
             bridges.drawn.retain(|&(port, child, _)| match idx_of.get(&child) {
-                Some(&idx) if !children[idx].side => true,
+                Some(&idx) if !children[idx].is_auxiliary => true,
                 _ => {
                     notes.push((child, Note { item: bridges.ports[port], kind: NoteKind::Shortcut }));
                     false
@@ -143,12 +146,12 @@ impl Draft {
             for (child, note) in notes {
                 let Some(&idx) = self.idx_of.get(&child) else { continue };
                 let child = &mut self.children[idx];
-                if inwards { child.notes_in.push(note) } else { child.notes_out.push(note) }
+                if is_incoming { child.notes_in.push(note) } else { child.notes_out.push(note) }
             }
         }
     }
 
-    /// Adds constants and summaries, drops repetitions and what goes beyond the limit.
+    /// Adds constants and summaries, drops duplicate notes, and replaces notes beyond the limit by their number.
     fn annotate(&mut self, model: &Model) {
         for child in &mut self.children {
             if child.inner.is_some() {
@@ -172,23 +175,23 @@ impl Draft {
         }
     }
 
-    /// Connected parts of the core, the one with the ports first, in the order of their first children.
+    /// Moves the core into its connected parts: the part with the ports, then the others by their first child.
     pub fn connected_parts(&mut self) -> Vec<Part> {
         let n = self.children.len();
-        let mut sets = Sets::new(n + 1);
+        let mut sets = UnionFind::new(n + 1);
         for &(src, dst, _) in &self.core {
-            sets.join(src, dst);
+            sets.union(src, dst);
         }
         for (_, child, _) in self.ins.drawn.iter().chain(&self.outs.drawn) {
-            sets.join(self.idx_of[child], n);
+            sets.union(self.idx_of[child], n);
         }
         let mut part_of: FxHashMap<usize, usize> = FxHashMap::default();
         let mut parts: Vec<Part> = Vec::new();
         if !self.ins.drawn.is_empty() || !self.outs.drawn.is_empty() {
             part_of.insert(sets.find(n), 0);
-            parts.push(Part { ports: true, ..Part::default() });
+            parts.push(Part { has_ports: true, ..Part::default() });
         }
-        for idx in (0..n).filter(|&idx| !self.children[idx].side) {
+        for idx in (0..n).filter(|&idx| !self.children[idx].is_auxiliary) {
             let part = *part_of.entry(sets.find(idx)).or_insert_with(|| {
                 parts.push(Part::default());
                 parts.len() - 1
@@ -205,6 +208,7 @@ impl Draft {
     }
 }
 
+/// Returns width and height of a closed box.
 fn box_size(model: &Model, item: ItemId) -> [f32; 2] {
     let chars = model.label(item).chars().count() as f32;
     match model.kind(item) {
@@ -217,23 +221,23 @@ fn box_size(model: &Model, item: ItemId) -> [f32; 2] {
     }
 }
 
-/// Union-find.
-struct Sets(Vec<usize>);
+/// Disjoint sets: the parent of each element.
+struct UnionFind(Vec<usize>);
 
-impl Sets {
+impl UnionFind {
     fn new(n: usize) -> Self {
         Self((0..n).collect())
     }
 
-    fn find(&mut self, mut at: usize) -> usize {
-        while self.0[at] != at {
-            self.0[at] = self.0[self.0[at]];
-            at = self.0[at];
+    fn find(&mut self, mut element: usize) -> usize {
+        while self.0[element] != element {
+            self.0[element] = self.0[self.0[element]];
+            element = self.0[element];
         }
-        at
+        element
     }
 
-    fn join(&mut self, a: usize, b: usize) {
+    fn union(&mut self, a: usize, b: usize) {
         let (a, b) = (self.find(a), self.find(b));
         self.0[a.max(b)] = a.min(b);
     }

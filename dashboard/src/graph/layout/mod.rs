@@ -1,10 +1,10 @@
-//! Geometry of what is expanded: each open scope is laid out by itself, innermost first, and cached with the expansion
-//! state below it, so that a click lays out one scope and those around it, and closing and opening again lays out
-//! nothing; scopes wired alike share one drawing. The result is flattened into a [`Picture`] in absolute coordinates,
-//! y downwards, flow upwards.
+//! The geometry of open scopes. Each one is laid out by itself, innermost first, and cached by its expansion state: a
+//! click lays out one scope and those around it, and closing and opening again lays out nothing; scopes with the same
+//! wiring share one drawing. The result is flattened into a [`Picture`] in absolute coordinates, y downwards, flow
+//! upwards.
 //!
-//! `layered` draws, `pack` puts parts next to each other, `bridge` takes edges across borders; `draft` chooses what a
-//! scope shows and `scope` lays it out as a `scope_layout`; `cache` lays out all open scopes and `picture` flattens
+//! `layered` draws, `pack` arranges parts, `bridge` connects edges across borders; `draft` chooses what a scope shows
+//! and `scope` lays it out as a `scope_layout`; `cache` lays out all open scopes and `picture` flattens
 //! them; `worker` does all of this, and builds models, in a thread.
 
 mod bridge;

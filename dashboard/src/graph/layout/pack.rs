@@ -1,8 +1,8 @@
-//! Blocks of different sizes on shelves.
+//! Shelf packing of blocks of different sizes.
 
-/// Places blocks in rows no wider than about what makes the whole `aspect` times as wide as high, tallest first.
-/// Returns each block's top left corner and the size of all.
-pub(super) fn shelves(sizes: &[[f32; 2]], gap: f32, aspect: f32) -> (Vec<[f32; 2]>, [f32; 2]) {
+/// Places blocks in rows, tallest first, so that the result is about `aspect` times as wide as high. Returns each
+/// block's top left corner and the total size.
+pub(super) fn pack_shelves(sizes: &[[f32; 2]], gap: f32, aspect: f32) -> (Vec<[f32; 2]>, [f32; 2]) {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by(|&a, &b| sizes[b][1].total_cmp(&sizes[a][1]).then(a.cmp(&b)));
     let area: f32 = sizes.iter().map(|s| (s[0] + gap) * (s[1] + gap)).sum();

@@ -6,15 +6,16 @@ use crate::graph::model::{ItemId, Model};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// A visible box.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PicBox {
     pub item: ItemId,
     /// Left, top, right, bottom.
     pub rect: [f32; 4],
     /// Whether the box is open, with its children drawn inside.
-    pub open: bool,
+    pub is_open: bool,
     /// Whether the box is in its scope's side area.
-    pub side: bool,
+    pub is_auxiliary: bool,
     /// The number of boxes around this one.
     pub depth: u32,
     /// The left edge (x) of an open scope's side area; `None` without one.
@@ -33,6 +34,7 @@ impl PicBox {
     }
 }
 
+/// The layout of an open scope with its position in the picture.
 #[derive(Clone, Debug, PartialEq)]
 struct PlacedScope {
     layout: Arc<ScopeLayout>,
@@ -54,58 +56,59 @@ pub(crate) struct Picture {
     pub side_x: Option<f32>,
     /// Children of the root that are not drawn.
     pub n_more: u32,
-    place: FxHashMap<ItemId, u32>,
+    box_idx: FxHashMap<ItemId, u32>,
 }
 
 impl Picture {
-    /// The points that an edge of this picture passes, producer to consumer.
+    /// Returns the points of an edge of this picture, from producer to consumer.
     pub fn points(&self, edge: &PicEdge) -> impl DoubleEndedIterator<Item = [f32; 2]> + '_ {
-        let PlacedScope { layout, corner: [dx, dy], .. } = &self.scopes[edge.scope as usize];
-        let [start, end] = edge.span.map(|i| i as usize);
+        let PlacedScope { layout, corner: [dx, dy], .. } = &self.scopes[edge.scope_idx as usize];
+        let [start, end] = edge.point_range.map(|i| i as usize);
         layout.points[start..end].iter().map(move |[x, y]| [x + dx, y + dy])
     }
 
-    /// Annotations of a box of this picture: at the left what comes in, at the right what goes out.
-    pub fn notes(&self, of: &PicBox) -> [&[Note]; 2] {
-        let [scope, idx] = of.layout.map(|i| i as usize);
+    /// Returns the annotations of a box of this picture: at the left for inputs, at the right for outputs.
+    pub fn notes(&self, pic_box: &PicBox) -> [&[Note]; 2] {
+        let [scope, idx] = pic_box.layout.map(|i| i as usize);
         let layout = &self.scopes[scope].layout.boxes[idx];
         [&layout.notes_in, &layout.notes_out]
     }
 
-    /// The box of an item, if it is visible.
+    /// Returns the box of an item, if it is visible.
     pub fn find(&self, item: ItemId) -> Option<&PicBox> {
-        self.place.get(&item).map(|&place| &self.boxes[place as usize])
+        self.box_idx.get(&item).map(|&idx| &self.boxes[idx as usize])
     }
 
-    /// The innermost visible box that holds `item` (or is it).
-    pub fn stand_in(&self, model: &Model, item: ItemId) -> Option<&PicBox> {
-        let mut at = model.host(item);
-        while at != ItemId::ROOT {
-            if let Some(found) = self.find(at) {
-                return Some(found);
+    /// Returns the box of `item`, or else of the innermost visible scope around the item.
+    pub fn innermost_box(&self, model: &Model, item: ItemId) -> Option<&PicBox> {
+        let mut ancestor = model.host(item);
+        while ancestor != ItemId::ROOT {
+            if let Some(pic_box) = self.find(ancestor) {
+                return Some(pic_box);
             }
-            at = model.parent(at);
+            ancestor = model.parent(ancestor);
         }
         None
     }
 
-    /// The innermost box at a point.
-    pub fn hit(&self, [x, y]: [f32; 2]) -> Option<&PicBox> {
-        let inside = |b: &&PicBox| b.rect[0] <= x && x < b.rect[2] && b.rect[1] <= y && y < b.rect[3];
-        self.boxes.iter().rev().find(inside)
+    /// Returns the innermost box at a point.
+    pub fn box_at(&self, [x, y]: [f32; 2]) -> Option<&PicBox> {
+        let is_inside = |b: &&PicBox| b.rect[0] <= x && x < b.rect[2] && b.rect[1] <= y && y < b.rect[3];
+        self.boxes.iter().rev().find(is_inside)
     }
 
+    /// Places the scopes of nested layouts in one coordinate system.
     pub(super) fn flatten(model: &Model, root: Arc<ScopeLayout>) -> Self {
         let (size, side_x, n_more) = (root.size, root.side_x, root.n_more);
         let scopes = open_scopes(root);
         let (edges, boxes) = rayon::join(|| edges(&scopes), || boxes(&scopes));
         debug_assert!(boxes.iter().all(|b| model.role(b.item) == crate::graph::model::Role::Shown));
-        let place = boxes.iter().map(|b| b.item).zip(0..).collect();
-        Self { boxes, edges, scopes, size, side_x, n_more, place }
+        let box_idx = boxes.iter().map(|b| b.item).zip(0..).collect();
+        Self { boxes, edges, scopes, size, side_x, n_more, box_idx }
     }
 }
 
-/// The open scopes, outer before inner.
+/// Returns the open scopes, outer before inner.
 fn open_scopes(root: Arc<ScopeLayout>) -> Vec<PlacedScope> {
     let mut scopes = Vec::new();
     let mut stack = vec![PlacedScope { layout: root, corner: [0.0; 2], depth: 0 }];
@@ -123,10 +126,10 @@ fn open_scopes(root: Arc<ScopeLayout>) -> Vec<PlacedScope> {
 
 fn edges(scopes: &[PlacedScope]) -> Vec<PicEdge> {
     let mut out = Vec::with_capacity(scopes.iter().map(|scope| scope.layout.edges.len()).sum());
-    for (nth, PlacedScope { layout, corner: [dx, dy], .. }) in (0..).zip(scopes) {
+    for (scope_idx, PlacedScope { layout, corner: [dx, dy], .. }) in (0..).zip(scopes) {
         out.extend(layout.edges.iter().map(|edge| {
             let [left, top, right, bottom] = edge.bounds;
-            PicEdge { scope: nth, bounds: [left + dx, top + dy, right + dx, bottom + dy], ..edge.clone() }
+            PicEdge { scope_idx, bounds: [left + dx, top + dy, right + dx, bottom + dy], ..edge.clone() }
         }));
     }
     out
@@ -134,26 +137,26 @@ fn edges(scopes: &[PlacedScope]) -> Vec<PicEdge> {
 
 fn boxes(scopes: &[PlacedScope]) -> Vec<PicBox> {
     let mut out = Vec::with_capacity(scopes.iter().map(|scope| scope.layout.boxes.len()).sum());
-    for (nth, PlacedScope { layout, corner, depth }) in (0..).zip(scopes) {
+    for (scope_idx, PlacedScope { layout, corner, depth }) in (0..).zip(scopes) {
         out.extend(layout.boxes.iter().zip(0..).map(|(child, idx)| {
             let rect = rect(child.center, child.size, *corner);
             PicBox {
                 item: child.item,
                 rect,
-                open: child.inner.is_some(),
-                side: child.side,
+                is_open: child.inner.is_some(),
+                is_auxiliary: child.is_auxiliary,
                 depth: *depth,
                 side_x: child.inner.as_ref().and_then(|i| i.side_x).map(|x| x + rect[0]),
                 n_more: child.inner.as_ref().map_or(0, |i| i.n_more),
                 has_notes: [&child.notes_in, &child.notes_out].map(|notes| !notes.is_empty()),
-                layout: [nth, idx],
+                layout: [scope_idx, idx],
             }
         }));
     }
     out
 }
 
-/// Left, top, right, bottom of a box in a scope with this corner.
+/// Returns left, top, right, bottom of a box with centre (x, y) in a scope with its corner at (dx, dy).
 fn rect([x, y]: [f32; 2], [w, h]: [f32; 2], [dx, dy]: [f32; 2]) -> [f32; 4] {
     let [x, y] = [x + dx, y + dy];
     [x - w / 2.0, y - h / 2.0, x + w / 2.0, y + h / 2.0]

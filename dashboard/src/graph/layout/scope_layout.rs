@@ -1,4 +1,4 @@
-//! An open scope laid out: its boxes, edges and annotations in its own coordinates.
+//! The layout of an open scope: boxes, edges and annotations in the coordinates of the scope.
 
 use crate::graph::model::{ItemId, MetaEdge};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,7 +22,7 @@ pub struct Expansion {
 pub enum NoteKind {
     /// A constant that feeds the node.
     Constant,
-    /// A summary op that records it.
+    /// A summary op that records the node.
     Summary,
     /// The other end of an edge that is not drawn.
     Shortcut,
@@ -32,44 +32,46 @@ pub enum NoteKind {
     More(u32),
 }
 
-/// A small mark next to a box.
+/// An annotation next to a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The item it refers to.
+    /// The item at the other end.
     pub item: ItemId,
     pub kind: NoteKind,
 }
 
+/// A box in the layout of its scope.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BoxLayout {
     pub item: ItemId,
     /// Middle of the box, from the scope's top left corner.
     pub center: [f32; 2],
     pub size: [f32; 2],
+    /// The layout of the children, if the box is open.
     pub inner: Option<Arc<ScopeLayout>>,
-    pub side: bool,
+    /// Whether the box is in the side area.
+    pub is_auxiliary: bool,
     pub notes_in: Arc<[Note]>,
     pub notes_out: Arc<[Note]>,
 }
 
-/// An edge between two children, or the part of one between a border and a child: in its scope's layout, or in a
-/// picture.
+/// An edge between two children, or between a border and a child; in the coordinates of the scope or of the picture.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PicEdge {
-    /// The edges it shows. Its ends are boxes of the lowest common scope.
-    pub edge: MetaEdge,
-    /// Of a picture's edge: which of the picture's scopes has its points.
-    pub scope: u32,
-    /// The first and the end of its points, among the scope's.
-    pub span: [u32; 2],
-    /// Left, top, right, bottom of these points.
+    /// The shown edges, whose ends are boxes of the lowest common scope.
+    pub metaedge: MetaEdge,
+    /// The index of the scope, among those of the picture, whose layout has the points; 0 in a scope's layout.
+    pub scope_idx: u32,
+    /// Start and end of the edge's points among those of the scope.
+    pub point_range: [u32; 2],
+    /// Left, top, right, bottom of the points.
     pub bounds: [f32; 4],
     pub width: f32,
-    /// Whether the edge ends at its consumer, rather than going on inside another border.
+    /// Whether the edge ends at its consumer, rather than continuing inside an open scope.
     pub has_head: bool,
 }
 
-/// An open scope laid out.
+/// The layout of an open scope.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ScopeLayout {
     pub size: [f32; 2],

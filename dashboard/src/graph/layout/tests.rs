@@ -31,10 +31,10 @@ fn check(model: &Model, open: &[ItemId]) {
     }
     for scope in visible_scopes(model, &Expansion { open: open.iter().copied().collect(), ..Expansion::default() }) {
         for edge in model.metaedges(scope) {
-            let drawn = picture.edges.iter().any(|e| e.edge.src == edge.src && e.edge.dst == edge.dst);
+            let drawn = picture.edges.iter().any(|e| e.metaedge.src == edge.src && e.metaedge.dst == edge.dst);
             let noted = |item, other| {
                 let b = picture.find(item).unwrap();
-                b.open
+                b.is_open
                     || picture
                         .notes(b)
                         .into_iter()
@@ -53,10 +53,10 @@ fn an_edge_into_an_open_scope_goes_on_inside() {
     let scope = model.find("s").unwrap();
     check(&model, &[scope]);
     let picture = picture(&model, &[scope]);
-    let parts: Vec<_> = picture.edges.iter().filter(|e| model.name(e.edge.src) == "x").collect();
+    let parts: Vec<_> = picture.edges.iter().filter(|e| model.name(e.metaedge.src) == "x").collect();
     assert_eq!(parts.len(), 2);
     let (outer, inner) = if parts[0].has_head { (parts[1], parts[0]) } else { (parts[0], parts[1]) };
-    assert_eq!(model.name(inner.edge.dst), "s/a");
+    assert_eq!(model.name(inner.metaedge.dst), "s/a");
     let (end, start) = (picture.points(outer).last().unwrap(), picture.points(inner).next().unwrap());
     assert!((end[0] - start[0]).abs() < 0.5 && (end[1] - start[1]).abs() < 0.5, "{end:?} {start:?}");
     let tops = |name: &str| picture.find(model.find(name).unwrap()).unwrap().rect[1];
@@ -93,7 +93,7 @@ fn bookkeeping_and_hubs_go_to_the_side() {
     }
     let model = Model::build(graph(&text));
     let picture = picture(&model, &[]);
-    let side: Vec<_> = picture.boxes.iter().filter(|b| b.side).map(|b| model.name(b.item)).collect();
+    let side: Vec<_> = picture.boxes.iter().filter(|b| b.is_auxiliary).map(|b| model.name(b.item)).collect();
     assert_eq!(side, ["hub", "init"]);
     check(&model, &[]);
 }

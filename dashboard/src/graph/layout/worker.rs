@@ -7,7 +7,7 @@ use formats::proto::GraphDef;
 use std::sync::{Arc, atomic::AtomicBool};
 use ui::background::Background;
 
-/// A finished piece of work.
+/// The result of a job.
 #[derive(Clone)]
 pub(crate) enum Update {
     Model(Arc<Model>),
@@ -22,7 +22,7 @@ enum Job {
 /// A job or its result with its number; a cancelled job has no result.
 struct Numbered<T>(u64, T);
 
-/// The window's side of the thread.
+/// The window's handle to the thread.
 pub(crate) struct Worker {
     thread: Background<Numbered<Job>, Numbered<Option<Update>>>,
     is_building: bool,
@@ -32,10 +32,10 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn start(wake: impl Fn() + Send + 'static) -> Self {
-        let mut drawer = Drawer::default();
+        let mut layouter = Layouter::default();
         let thread = Background::start_cancellable(
             "graph layout",
-            move |Numbered(number, job), cancel| Numbered(number, drawer.work(job, cancel.flag())),
+            move |Numbered(number, job), cancel| Numbered(number, layouter.run(job, cancel.flag())),
             wake,
         );
         Self { thread, is_building: false, n_requested: 0, n_received: 0 }
@@ -47,7 +47,7 @@ impl Worker {
         self.request(Job::Model(def));
     }
 
-    /// Requests a picture. While a new model is being built none is needed.
+    /// Requests a picture, unless a new model is being built, which makes the picture obsolete.
     pub fn draw(&mut self, model: Arc<Model>, expansion: Expansion) {
         if !self.is_building {
             self.request(Job::Picture(model, expansion));
@@ -75,19 +75,19 @@ impl Worker {
     }
 }
 
-/// The thread's state: layouts of the model that it drew last.
+/// The thread's state: cached layouts of the last model.
 #[derive(Default)]
-struct Drawer {
+struct Layouter {
     model: Option<Arc<Model>>,
     layouts: LayoutCache,
 }
 
-impl Drawer {
-    fn work(&mut self, job: Job, cancel: &AtomicBool) -> Option<Update> {
+impl Layouter {
+    fn run(&mut self, job: Job, cancel: &AtomicBool) -> Option<Update> {
         match job {
             Job::Model(def) => Some(Update::Model(Arc::new(Model::build(def)))),
             Job::Picture(model, expansion) => {
-                if !self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, &model)) {
+                if !self.model.as_ref().is_some_and(|cached| Arc::ptr_eq(cached, &model)) {
                     *self = Self { model: Some(Arc::clone(&model)), ..Self::default() };
                 }
                 let picture = self.layouts.picture(&model, &expansion, cancel).ok()?;

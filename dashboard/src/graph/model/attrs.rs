@@ -3,14 +3,16 @@
 use super::shapes::Shape;
 use formats::proto::{AttrValue, DataType, TensorProto, TensorShapeProto, attr_value::Value};
 
-/// Longest text of one attribute.
+/// Characters of the text of an attribute, at LIST_MAX.
 const TEXT_MAX: usize = 240;
+/// Values of a list that are shown, by type, at LIST_MAX.
+const LIST_MAX: usize = 24;
 
-/// An attribute's value on one line, cut where it is long.
-pub(crate) fn text(attr: &AttrValue) -> String {
+/// Returns an attribute's value on one line, cut after [`TEXT_MAX`] characters.
+pub(crate) fn attr_text(attr: &AttrValue) -> String {
     let mut text = match &attr.value {
         None => "none".to_owned(),
-        Some(value) => of_value(value),
+        Some(value) => value_text(value),
     };
     if let Some((at, _)) = text.char_indices().nth(TEXT_MAX) {
         text.truncate(at);
@@ -19,7 +21,7 @@ pub(crate) fn text(attr: &AttrValue) -> String {
     text
 }
 
-fn of_value(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::S(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(4 * TEXT_MAX)]).into_owned(),
         Value::I(i) => i.to_string(),
@@ -32,17 +34,16 @@ fn of_value(value: &Value) -> String {
         Value::Placeholder(name) => format!("placeholder {name}"),
         Value::List(list) => {
             let mut parts: Vec<String> = Vec::new();
-            let most = 24;
             parts.extend(
-                list.s.iter().take(most).map(|s| String::from_utf8_lossy(&s[..s.len().min(TEXT_MAX)]).into_owned()),
+                list.s.iter().take(LIST_MAX).map(|s| String::from_utf8_lossy(&s[..s.len().min(TEXT_MAX)]).into_owned()),
             );
-            parts.extend(list.i.iter().take(most).map(ToString::to_string));
-            parts.extend(list.f.iter().take(most).map(ToString::to_string));
-            parts.extend(list.b.iter().take(most).map(ToString::to_string));
-            parts.extend(list.r#type.iter().take(most).map(|t| dtype(*t)));
-            parts.extend(list.shape.iter().take(most).map(shape));
-            parts.extend(list.tensor.iter().take(most).map(tensor));
-            parts.extend(list.func.iter().take(most).map(|f| f.name.clone()));
+            parts.extend(list.i.iter().take(LIST_MAX).map(ToString::to_string));
+            parts.extend(list.f.iter().take(LIST_MAX).map(ToString::to_string));
+            parts.extend(list.b.iter().take(LIST_MAX).map(ToString::to_string));
+            parts.extend(list.r#type.iter().take(LIST_MAX).map(|t| dtype(*t)));
+            parts.extend(list.shape.iter().take(LIST_MAX).map(shape));
+            parts.extend(list.tensor.iter().take(LIST_MAX).map(tensor));
+            parts.extend(list.func.iter().take(LIST_MAX).map(|f| f.name.clone()));
             let n = list.s.len() + list.i.len() + list.f.len() + list.b.len() + list.r#type.len();
             let n = n + list.shape.len() + list.tensor.len() + list.func.len();
             if n > parts.len() {
@@ -53,10 +54,10 @@ fn of_value(value: &Value) -> String {
     }
 }
 
-/// `float32` for `DT_FLOAT`, in the names that numpy uses.
+/// Returns numpy's name of a type: `float32` for `DT_FLOAT`.
 fn dtype(number: i32) -> String {
-    let Ok(known) = DataType::try_from(number) else { return format!("type {number}") };
-    let name = known.as_str_name().trim_start_matches("DT_").to_lowercase();
+    let Ok(dtype) = DataType::try_from(number) else { return format!("type {number}") };
+    let name = dtype.as_str_name().trim_start_matches("DT_").to_lowercase();
     match name.as_str() {
         "float" => "float32".to_owned(),
         "double" => "float64".to_owned(),
@@ -73,20 +74,21 @@ fn shape(shape: &TensorShapeProto) -> String {
     }
 }
 
+/// Returns type and shape of a tensor with its first values.
 fn tensor(tensor: &TensorProto) -> String {
     fn first<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
         values.into_iter().take(8).map(|value| value.to_string()).collect()
     }
-    let words = || tensor.tensor_content.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
+    let le_words = || tensor.tensor_content.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
     let mut values = first(&tensor.float_val);
     values.extend(first(&tensor.int_val));
     values.extend(first(&tensor.int64_val));
     values.extend(first(tensor.string_val.iter().map(|s| String::from_utf8_lossy(&s[..s.len().min(60)]).into_owned())));
     if values.is_empty() && tensor.dtype == DataType::DtFloat as i32 {
-        values = first(words().map(f32::from_le_bytes));
+        values = first(le_words().map(f32::from_le_bytes));
     } else if values.is_empty() && tensor.dtype == DataType::DtInt32 as i32 {
-        values = first(words().map(i32::from_le_bytes));
+        values = first(le_words().map(i32::from_le_bytes));
     }
-    let what = format!("{} {}", dtype(tensor.dtype), tensor.tensor_shape.as_ref().map(shape).unwrap_or_default());
-    if values.is_empty() { what } else { format!("{what}: {}", values.join(", ")) }
+    let header = format!("{} {}", dtype(tensor.dtype), tensor.tensor_shape.as_ref().map(shape).unwrap_or_default());
+    if values.is_empty() { header } else { format!("{header}: {}", values.join(", ")) }
 }

@@ -1,4 +1,4 @@
-//! GraphDef to [`Model`]. Linear in the file, except for sorting the metaedges.
+//! Builds a [`Model`] from a GraphDef, in linear time except for sorting the metaedges.
 
 use super::{
     columns::{Item, Model, Names},
@@ -15,19 +15,18 @@ use formats::proto::{FunctionDef, GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Longest part of a function's name that is used in the paths of its nodes, so that a long name times many nodes
-/// does not take memory that the file's size does not justify.
+/// Characters of a function's name in the paths of its nodes, at most: a long name times many nodes would take memory
+/// out of proportion to the file.
 const FUNCTION_NAME_MAX: usize = 200;
 
-/// The prefix of the full names of a function's nodes.
+/// Returns the prefix of the full names of a function's nodes.
 pub(crate) fn function_prefix(function: &str) -> String {
     let name: String = function.chars().filter(|&c| c != '/').take(FUNCTION_NAME_MAX).collect();
     format!("{LIBRARY}/{name}/")
 }
 
 impl Model {
-    /// Builds the model of a graph. Whatever the file holds, this ends with a model; what could not be placed is in
-    /// [`Model::warnings`].
+    /// Builds the model of a graph. Never fails: errors in the file become [`Model::warnings`].
     pub fn build(def: Arc<GraphDef>) -> Self {
         let mut draft = Draft::default();
         draft.read_graph(&def);
@@ -35,19 +34,21 @@ impl Model {
         let raw: Vec<RawNode> = draft.nodes.iter().zip(roles).map(|(node, role)| RawNode { role, ..*node }).collect();
         let items = tree::build(&mut draft.text, &raw);
         let mut model = draft.finish(def, items);
-        model.count();
+        model.count_nodes();
         edges::connect(&mut model);
-        structure::find(&mut model);
+        structure::assign_classes(&mut model);
         model.control = control::find(&model);
         model
     }
 }
 
-/// The graph before its tree is built. Nodes, and with them the ends of edges, are identified by their place.
+/// The graph before its tree is built. The ids in edges are indices of `nodes`.
 #[derive(Default)]
 struct Draft {
+    /// Full names of nodes, concatenated.
     text: String,
     nodes: Vec<RawNode>,
+    /// The `NodeDef` of each node, as in [`Model`].
     defs: Vec<(u32, u32)>,
     devices_of: Vec<u32>,
     ops: Names,
@@ -72,54 +73,56 @@ impl Tally {
         self.count += 1;
     }
 
-    fn warning(&self, what: &str) -> Option<Warning> {
-        (self.count > 0).then(|| Warning { count: self.count, text: format!("{what}: {}", self.example) })
+    fn warning(&self, problem: &str) -> Option<Warning> {
+        (self.count > 0).then(|| Warning { count: self.count, text: format!("{problem}: {}", self.example) })
     }
 }
 
 impl Draft {
     fn read_graph(&mut self, def: &GraphDef) {
-        let mut place: FxHashMap<&str, u32> = FxHashMap::default();
-        place.reserve(def.node.len());
+        let mut idx_of_name: FxHashMap<&str, u32> = FxHashMap::default();
+        idx_of_name.reserve(def.node.len());
         for (idx, node) in def.node.iter().enumerate() {
             let node_idx = self.add(&node.name, "", &node.op, &node.device, (0, idx as u32));
-            if is_taken(&mut place, &node.name, node_idx) {
+            if !insert_first(&mut idx_of_name, &node.name, node_idx) {
                 self.duplicates.add(|| node.name.clone());
             }
         }
-        self.read_inputs(&def.node, 0, &place, &def.node);
+        self.read_inputs(&def.node, 0, &idx_of_name, &def.node);
         let functions = def.library.as_ref().map_or(&[][..], |library| &library.function);
         for (idx, function) in functions.iter().enumerate() {
             self.read_function(idx as u32, function);
         }
     }
 
+    /// Adds the nodes and edges of a library function.
     fn read_function(&mut self, idx: u32, function: &FunctionDef) {
         let Some(signature) = &function.signature else { return };
         let prefix = function_prefix(&signature.name);
-        let mut place: FxHashMap<&str, u32> = FxHashMap::default();
+        let mut idx_of_name: FxHashMap<&str, u32> = FxHashMap::default();
         for arg in &signature.input_arg {
             let node_idx = self.add(&arg.name, &prefix, "_Arg", "", (idx + 1, u32::MAX));
-            place.insert(&arg.name, node_idx);
+            idx_of_name.insert(&arg.name, node_idx);
         }
         let first = self.nodes.len() as u32;
         for (def_idx, node) in function.node_def.iter().enumerate() {
             let node_idx = self.add(&node.name, &prefix, &node.op, &node.device, (idx + 1, def_idx as u32));
-            if is_taken(&mut place, &node.name, node_idx) {
+            if !insert_first(&mut idx_of_name, &node.name, node_idx) {
                 self.duplicates.add(|| format!("{prefix}{}", node.name));
             }
         }
-        self.read_inputs(&function.node_def, first, &place, &function.node_def);
+        self.read_inputs(&function.node_def, first, &idx_of_name, &function.node_def);
         for (result, input) in &function.ret {
             let dst = self.add(result, &prefix, "_Retval", "", (idx + 1, u32::MAX));
             let input = parse_input(input);
-            if let Some(&src) = place.get(input.node) {
+            if let Some(&src) = idx_of_name.get(input.node) {
                 let (src, dst) = (ItemId(src), ItemId(dst));
-                self.edges.push(Edge { src, dst, port: input.port, control: false, reference: false, size: 1 });
+                self.edges.push(Edge { src, dst, port: input.port, is_control: false, is_reference: false, size: 1 });
             }
         }
     }
 
+    /// Adds a node; returns its index.
     fn add(&mut self, name: &str, prefix: &str, op: &str, device: &str, def: (u32, u32)) -> u32 {
         let start = self.text.len() as u32;
         self.text.push_str(prefix);
@@ -131,52 +134,53 @@ impl Draft {
         self.nodes.len() as u32 - 1
     }
 
-    /// Edges into `nodes`, the first of which has place `first`. `defs` are the producers' definitions.
-    fn read_inputs(&mut self, nodes: &[NodeDef], first: u32, place: &FxHashMap<&str, u32>, defs: &[NodeDef]) {
+    /// Adds the edges into `nodes`, the first of which has index `first`. `defs` are the definitions of the producers.
+    fn read_inputs(&mut self, nodes: &[NodeDef], first: u32, idx_of_name: &FxHashMap<&str, u32>, defs: &[NodeDef]) {
         for (idx, node) in nodes.iter().enumerate() {
             let dst = first + idx as u32;
             for (input_idx, input) in node.input.iter().enumerate() {
                 let parsed = parse_input(input);
-                let Some(&src) = place.get(parsed.node) else {
+                let Some(&src) = idx_of_name.get(parsed.node) else {
                     self.missing.add(|| format!("{} of {}", input, node.name));
                     continue;
                 };
                 let def = src.checked_sub(first).and_then(|idx| defs.get(idx as usize));
-                let size = match (parsed.control, def) {
+                let size = match (parsed.is_control, def) {
                     (true, _) => 0,
                     (false, Some(def)) => shapes::output_size(def, parsed.port),
                     (false, None) => 1,
                 };
-                let reference = input_idx == 0 && !parsed.control && writes_its_first_input(&node.op);
-                let (src, dst, port, control) = (ItemId(src), ItemId(dst), parsed.port, parsed.control);
-                self.edges.push(Edge { src, dst, port, control, reference, size });
+                let is_reference = input_idx == 0 && !parsed.is_control && writes_its_first_input(&node.op);
+                let (src, dst, port, is_control) = (ItemId(src), ItemId(dst), parsed.port, parsed.is_control);
+                self.edges.push(Edge { src, dst, port, is_control, is_reference, size });
             }
         }
     }
 
-    /// Constants that only feed nodes, and summary ops that record something, become annotations.
+    /// Returns the role of each node: constants that only feed nodes, and summary ops that record a node near them,
+    /// become annotations.
     fn roles(&self) -> Vec<Role> {
-        let ops: Vec<bool> = self.ops.list.iter().map(|op| is_summary(op)).collect();
+        let is_summary_op: Vec<bool> = self.ops.list.iter().map(|op| is_summary(op)).collect();
         let constant = self.ops.idx.get("Const").copied();
         let name_of = |idx: usize| &self.text[self.nodes[idx].start as usize..self.nodes[idx].end as usize];
         let none = vec![false; self.nodes.len()];
-        let (mut fed, mut controls, mut records) = (none.clone(), none.clone(), none);
+        let (mut feeds, mut controls, mut records_value) = (none.clone(), none.clone(), none);
         for edge in &self.edges {
             let (src, dst) = (edge.src.idx(), edge.dst.idx());
             let source_op = self.nodes[src].op;
-            if edge.control {
+            if edge.is_control {
                 controls[src] = true;
             } else {
-                fed[src] = true;
+                feeds[src] = true;
             }
-            let is_value = !edge.control && Some(source_op) != constant && !ops[source_op as usize];
+            let is_value = !edge.is_control && Some(source_op) != constant && !is_summary_op[source_op as usize];
             // A summary op in a scope of its own (`summaries/...`) is part of the graph, not an annotation.
-            records[dst] |= is_value && is_near(name_of(dst), name_of(src));
+            records_value[dst] |= is_value && is_near(name_of(dst), name_of(src));
         }
         let role = |(idx, node): (usize, &RawNode)| {
-            if Some(node.op) == constant && fed[idx] && !controls[idx] {
+            if Some(node.op) == constant && feeds[idx] && !controls[idx] {
                 Role::Constant
-            } else if ops[node.op as usize] && records[idx] {
+            } else if is_summary_op[node.op as usize] && records_value[idx] {
                 Role::Summary
             } else {
                 Role::Shown
@@ -185,6 +189,7 @@ impl Draft {
         self.nodes.iter().enumerate().map(role).collect()
     }
 
+    /// Moves the columns into a model, with edges between items instead of nodes.
     fn finish(mut self, def: Arc<GraphDef>, items: Vec<Item>) -> Model {
         let mut item_of = vec![ItemId::ROOT; self.nodes.len()];
         for (idx, item) in items.iter().enumerate() {
@@ -220,19 +225,20 @@ impl Draft {
     }
 }
 
-/// Inserts unless the key is taken; returns whether it is.
-fn is_taken<'a>(map: &mut FxHashMap<&'a str, u32>, key: &'a str, value: u32) -> bool {
-    *map.entry(key).or_insert(value) != value
+/// Inserts unless the key has a value; returns whether `value` was inserted.
+fn insert_first<'a>(map: &mut FxHashMap<&'a str, u32>, key: &'a str, value: u32) -> bool {
+    *map.entry(key).or_insert(value) == value
 }
 
 impl Model {
+    /// Fills the index of names.
     fn index_names(&mut self) {
         self.by_name.reserve(self.items.len());
         // Nodes win over scopes of the same name; the first of equal names wins.
-        for ops in [true, false] {
+        for is_op in [true, false] {
             for idx in 0..self.items.len() as u32 {
                 let item = ItemId(idx);
-                if self.is_op(item) == ops && item != ItemId::ROOT && self.name(item).len() < 4096 {
+                if self.is_op(item) == is_op && item != ItemId::ROOT && self.name(item).len() < 4096 {
                     let name: Box<str> = self.name(item).into();
                     self.by_name.entry(name).or_insert(item);
                 }
@@ -240,8 +246,8 @@ impl Model {
         }
     }
 
-    /// Children, node counts and the histograms of ops and devices.
-    fn count(&mut self) {
+    /// Fills children, node counts and the histograms of ops and devices.
+    fn count_nodes(&mut self) {
         let n = self.items.len();
         let mut pairs = Vec::with_capacity(n);
         let mut n_nodes = vec![0_u32; n];
@@ -260,12 +266,12 @@ impl Model {
         self.device_counts = self.histogram(&self.device, self.devices.list.len());
     }
 
-    /// Counts of a column's values below each scope. The work is the sum of the nodes' depths, which is less than the
-    /// length of their names.
+    /// Counts a column's values below each scope. The work is the sum of the nodes' depths, which is at most the total
+    /// length of all names.
     fn histogram(&self, column: &[u32], n_values: usize) -> Csr<(u32, u32)> {
         let mut rows = Csr::with_capacity(column.len(), column.len());
-        let (mut counts, mut seen) = (vec![0_u32; n_values], Vec::new());
-        // Scopes have no values: only nodes are visited, or a name of many components would take quadratic time.
+        let (mut counts, mut values) = (vec![0_u32; n_values], Vec::new());
+        // Only nodes are visited, because scopes have no values: names of many components would take quadratic time.
         let nodes: Vec<usize> = (0..column.len()).filter(|&idx| self.items[idx].kind == Kind::Op).collect();
         let mut first = 0;
         for idx in 0..column.len() {
@@ -276,19 +282,19 @@ impl Model {
                     let value = column[node];
                     let Some(count) = counts.get_mut(value as usize) else { continue };
                     if *count == 0 {
-                        seen.push(value);
+                        values.push(value);
                     }
                     *count += 1;
                 }
             }
-            seen.sort_unstable_by_key(|&value| (std::cmp::Reverse(counts[value as usize]), value));
-            rows.push_row(seen.drain(..).map(|value| (value, std::mem::take(&mut counts[value as usize]))));
+            values.sort_unstable_by_key(|&value| (std::cmp::Reverse(counts[value as usize]), value));
+            rows.push_row(values.drain(..).map(|value| (value, std::mem::take(&mut counts[value as usize]))));
         }
         rows
     }
 }
 
-/// Whether a summary op stands in the scope of the node it records, or further out.
+/// Whether a summary op is in the scope of the node that it records, or in an outer one.
 fn is_near(summary: &str, recorded: &str) -> bool {
     summary.rsplit_once('/').is_none_or(|(scope, _)| is_at_or_below(scope, recorded))
 }

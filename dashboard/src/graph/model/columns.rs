@@ -1,4 +1,4 @@
-//! The graph's tables: everything that is known of each item and edge, a column each.
+//! The graph's tables: a column for each property of items and edges.
 
 use super::{
     csr::Csr,
@@ -12,13 +12,14 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Model {
     pub(super) def: Arc<GraphDef>,
-    /// Full names of nodes one after another; a scope's name is a prefix of its first node's.
+    /// Full names of nodes, concatenated; a scope's name is a prefix of its first node's.
     pub(super) text: String,
     pub(super) items: Vec<Item>,
-    /// Per item: an ancestor further up, for logarithmic walks (see `edges`).
+    /// The jump pointer of each item: an ancestor, for walks of logarithmic length (see `edges`).
     pub(super) jump: Vec<ItemId>,
     /// The `NodeDef` of each node, as (function + 1 or 0 for the main graph, index).
     pub(super) defs: Vec<(u32, u32)>,
+    /// Indices in `ops` and `devices`; `u32::MAX` for scopes.
     pub(super) op: Vec<u32>,
     pub(super) device: Vec<u32>,
     pub(super) ops: Names,
@@ -30,7 +31,7 @@ pub struct Model {
     pub(super) edges: Vec<Edge>,
     pub(super) edges_in: Csr<u32>,
     pub(super) edges_out: Csr<u32>,
-    /// Edges between shown nodes, sorted by consumer; and the same by producer.
+    /// Edges between shown nodes, with their indices by consumer and by producer.
     pub(super) flow: Vec<Edge>,
     pub(super) flow_in: Csr<u32>,
     pub(super) flow_out: Csr<u32>,
@@ -101,8 +102,8 @@ impl Model {
     /// Adds each item's value to its scope's, from the innermost scopes outwards.
     pub fn add_to_scopes<T: Copy>(&self, values: &mut [T], add: impl Fn(&mut T, T)) {
         for item in (1..self.n_items()).rev() {
-            let own = values[item];
-            add(&mut values[self.items[item].parent.idx()], own);
+            let value = values[item];
+            add(&mut values[self.items[item].parent.idx()], value);
         }
     }
 
@@ -124,12 +125,12 @@ impl Model {
         self.kind(item) == Kind::Op
     }
 
-    /// Whether `item` can be expanded: it is no node and has something to show.
+    /// Whether `item` can be expanded: a scope with children.
     pub fn is_expandable(&self, item: ItemId) -> bool {
         !self.is_op(item) && !self.children(item).is_empty()
     }
 
-    /// The full name. A node that is also a scope keeps the name the file gives it.
+    /// The full name, as in the file.
     pub fn name(&self, item: ItemId) -> &str {
         let span = self.items[item.idx()].name;
         &self.text[span.start as usize..span.end as usize]
@@ -235,6 +236,7 @@ impl Model {
         self.flow_out.range(item.idx(), self.end(item).idx()).iter().map(|&e| &self.flow[e as usize])
     }
 
+    /// The metaedges between the children of a scope.
     pub fn metaedges(&self, scope: ItemId) -> &[MetaEdge] {
         self.metaedges.of(scope.idx())
     }
@@ -263,13 +265,13 @@ impl Model {
         &self.warnings
     }
 
-    /// The shown box that stands for `item`: itself, or for an annotation the node it annotates.
+    /// Returns the item whose box shows `item`: the item itself, or for an annotation the annotated node.
     pub fn host(&self, item: ItemId) -> ItemId {
-        let shown = |candidate: ItemId| self.role(candidate) == Role::Shown;
+        let is_shown = |&candidate: &ItemId| self.role(candidate) == Role::Shown;
         match self.role(item) {
             Role::Shown => item,
-            Role::Constant => self.outputs(item).map(|e| e.dst).find(|&i| shown(i)).unwrap_or(ItemId::ROOT),
-            Role::Summary => self.inputs(item).map(|e| e.src).find(|&i| shown(i)).unwrap_or(ItemId::ROOT),
+            Role::Constant => self.outputs(item).map(|e| e.dst).find(is_shown).unwrap_or(ItemId::ROOT),
+            Role::Summary => self.inputs(item).map(|e| e.src).find(is_shown).unwrap_or(ItemId::ROOT),
             Role::Empty => self.parent(item),
         }
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use rustc_hash::FxHashMap;
 
-/// Ops in a scope that mark a loop or a conditional.
+/// Whether a scope has the ops that mark a loop or a conditional.
 #[derive(Clone, Copy, Default)]
 struct Markers {
     loop_cond: bool,
@@ -18,7 +18,7 @@ struct Markers {
     merge: bool,
 }
 
-/// The scopes that are loops or conditionals.
+/// Returns the scopes that are loops or conditionals.
 pub(super) fn find(model: &Model) -> FxHashMap<ItemId, Control> {
     let mut markers: FxHashMap<ItemId, Markers> = FxHashMap::default();
     for item in model.items() {
@@ -33,12 +33,12 @@ pub(super) fn find(model: &Model) -> FxHashMap<ItemId, Control> {
             _ => {}
         }
     }
-    let control = |found: Markers| match found {
+    let control = |markers: Markers| match markers {
         Markers { loop_cond: true, .. } => Some(Control::Loop),
         Markers { switch: true, merge: true, .. } => Some(Control::Conditional),
         _ => None,
     };
-    markers.into_iter().filter_map(|(scope, found)| Some((scope, control(found)?))).collect()
+    markers.into_iter().filter_map(|(scope, markers)| Some((scope, control(markers)?))).collect()
 }
 
 #[cfg(test)]

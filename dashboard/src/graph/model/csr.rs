@@ -1,8 +1,9 @@
-//! Lists of lists in two vectors.
+//! Compressed sparse rows: lists of lists in two vectors.
 
-/// For each of `n` rows a slice of values: compressed sparse rows.
+/// A slice of values for each row.
 #[derive(Clone, Debug)]
 pub struct Csr<T> {
+    /// The start of each row in `values`, and the end of the last row.
     start: Vec<u32>,
     values: Vec<T>,
 }
@@ -27,7 +28,7 @@ impl<T> Csr<T> {
         self.start.push(self.values.len() as u32);
     }
 
-    /// The values of row `row`; empty beyond the last row.
+    /// Returns the values of a row; empty beyond the last row.
     pub fn of(&self, row: usize) -> &[T] {
         match (self.start.get(row), self.start.get(row + 1)) {
             (Some(&a), Some(&b)) => &self.values[a as usize..b as usize],
@@ -35,7 +36,7 @@ impl<T> Csr<T> {
         }
     }
 
-    /// The values of rows `from..to`, which lie one after another.
+    /// Returns the values of rows `from..to`, which are contiguous.
     pub fn range(&self, from: usize, to: usize) -> &[T] {
         match (self.start.get(from), self.start.get(to)) {
             (Some(&a), Some(&b)) if a <= b => &self.values[a as usize..b as usize],
@@ -45,7 +46,7 @@ impl<T> Csr<T> {
 }
 
 impl Csr<u32> {
-    /// The indices of `items` by row.
+    /// Groups the indices of `items` by row.
     pub fn index<T>(n_rows: usize, items: &[T], row: impl Fn(&T) -> u32) -> Self {
         let pairs: Vec<(u32, u32)> = items.iter().map(row).zip(0..).collect();
         Self::from_pairs(n_rows, &pairs)
@@ -53,7 +54,7 @@ impl Csr<u32> {
 }
 
 impl<T: Copy> Csr<T> {
-    /// Distributes (row, value) pairs to rows, keeping their order within a row. Counting sort, O(rows + pairs).
+    /// Groups (row, value) pairs by row in a stable order: counting sort, O(rows + pairs).
     pub fn from_pairs(n_rows: usize, pairs: &[(u32, T)]) -> Self {
         let mut start = vec![0_u32; n_rows + 1];
         for &(row, _) in pairs {
@@ -66,9 +67,9 @@ impl<T: Copy> Csr<T> {
         let mut next = start.clone();
         let mut values = vec![first; pairs.len()];
         for &(row, value) in pairs {
-            let slot = &mut next[row as usize];
-            values[*slot as usize] = value;
-            *slot += 1;
+            let idx = &mut next[row as usize];
+            values[*idx as usize] = value;
+            *idx += 1;
         }
         Self { start, values }
     }

@@ -1,8 +1,8 @@
 //! Adjacency, annotations and metaedges.
 //!
-//! A metaedge joins the two children of the lowest scope that holds both ends of an edge. Finding them walks up with
-//! jump pointers (Myers, "An applicative random-access stack", 1983): logarithmic even in a scope a hundred thousand
-//! levels deep.
+//! A metaedge joins the two children of the lowest scope that holds both ends of an edge. The search for these children
+//! follows jump pointers (Myers, "An applicative random-access stack", 1983), so that its time is logarithmic even in a
+//! scope a hundred thousand levels deep.
 
 use super::{
     columns::Model,
@@ -10,7 +10,7 @@ use super::{
     items::{Edge, ItemId, MetaEdge, Role},
 };
 
-/// Fills everything that is derived from the edges as written.
+/// Fills all columns that are derived from the edges.
 pub(super) fn connect(model: &mut Model) {
     let n = model.n_items();
     model.edges_in = Csr::index(n, &model.edges, |e| e.dst.0);
@@ -18,7 +18,7 @@ pub(super) fn connect(model: &mut Model) {
     annotate(model, n);
     model.flow_in = Csr::index(n, &model.flow, |e| e.dst.0);
     model.flow_out = Csr::index(n, &model.flow, |e| e.src.0);
-    model.jump = jumps(model);
+    model.jump = jump_pointers(model);
     model.metaedges = metaedges(model);
 }
 
@@ -31,13 +31,13 @@ fn annotate(model: &mut Model, n: usize) {
             (Role::Shown, Role::Shown) => flow.push(*edge),
             (Role::Constant, Role::Shown) => {
                 constants.push((edge.dst.0, edge.src));
-                for above in model.edges_in.of(edge.src.idx()).iter().map(|&e| model.edges[e as usize]) {
-                    if model.role(above.src) == Role::Shown {
-                        flow.push(Edge { dst: edge.dst, ..above });
+                for input in model.edges_in.of(edge.src.idx()).iter().map(|&e| model.edges[e as usize]) {
+                    if model.role(input.src) == Role::Shown {
+                        flow.push(Edge { dst: edge.dst, ..input });
                     }
                 }
             }
-            (Role::Shown, Role::Summary) if !edge.control => summaries.push((edge.src.0, edge.dst)),
+            (Role::Shown, Role::Summary) if !edge.is_control => summaries.push((edge.src.0, edge.dst)),
             _ => {}
         }
     }
@@ -48,60 +48,60 @@ fn annotate(model: &mut Model, n: usize) {
     model.flow = flow;
 }
 
-fn jumps(model: &Model) -> Vec<ItemId> {
+/// Returns an ancestor of each item, so that chains of pointers to any ancestor have logarithmic length.
+fn jump_pointers(model: &Model) -> Vec<ItemId> {
     let mut jump: Vec<ItemId> = Vec::with_capacity(model.n_items());
     for item in model.items() {
         let parent = model.parent(item);
-        let (one, two) = match item {
+        let (first, second) = match item {
             ItemId::ROOT => (ItemId::ROOT, ItemId::ROOT),
             _ => (jump[parent.idx()], jump[jump[parent.idx()].idx()]),
         };
-        let first = model.depth(parent) - model.depth(one);
-        let second = model.depth(one) - model.depth(two);
-        jump.push(if first == second { two } else { parent });
+        let first_length = model.depth(parent) - model.depth(first);
+        let second_length = model.depth(first) - model.depth(second);
+        jump.push(if first_length == second_length { second } else { parent });
     }
     jump
 }
 
 impl Model {
-    /// The highest ancestor of `item` (or itself) that does not hold `other`: the child of their lowest common scope
-    /// on `item`'s side. The item itself where it holds `other`.
+    /// Returns the child of the lowest common scope that holds `item`; the item itself if it holds `other`.
     pub fn side_of(&self, item: ItemId, other: ItemId) -> ItemId {
-        let mut at = item;
+        let mut ancestor = item;
         loop {
-            let (jump, parent) = (self.jump[at.idx()], self.parent(at));
+            let (jump, parent) = (self.jump[ancestor.idx()], self.parent(ancestor));
             if !self.is_below(other, jump) {
-                at = jump;
+                ancestor = jump;
             } else if !self.is_below(other, parent) {
-                at = parent;
+                ancestor = parent;
             } else {
-                return at;
+                return ancestor;
             }
         }
     }
 
-    /// The child of `scope` that holds `item`, which must lie below it.
+    /// Returns the child of `scope` that holds `item`, which must be below `scope`.
     pub fn child_towards(&self, scope: ItemId, item: ItemId) -> ItemId {
-        let mut at = item;
-        while self.parent(at) != scope && at != ItemId::ROOT {
-            let jump = self.jump[at.idx()];
-            at = if self.depth(jump) > self.depth(scope) { jump } else { self.parent(at) };
+        let mut ancestor = item;
+        while self.parent(ancestor) != scope && ancestor != ItemId::ROOT {
+            let jump = self.jump[ancestor.idx()];
+            ancestor = if self.depth(jump) > self.depth(scope) { jump } else { self.parent(ancestor) };
         }
-        at
+        ancestor
     }
 }
 
 fn metaedges(model: &Model) -> Csr<MetaEdge> {
-    let mut found: Vec<(ItemId, ItemId, ItemId, u32)> = Vec::with_capacity(model.flow.len());
+    let mut flow: Vec<(ItemId, ItemId, ItemId, u32)> = Vec::with_capacity(model.flow.len());
     for (idx, edge) in model.flow.iter().enumerate() {
         if edge.src != edge.dst {
             let (src, dst) = (model.side_of(edge.src, edge.dst), model.side_of(edge.dst, edge.src));
-            found.push((model.parent(src), src, dst, idx as u32));
+            flow.push((model.parent(src), src, dst, idx as u32));
         }
     }
-    found.sort_unstable();
+    flow.sort_unstable();
     let mut metaedges: Vec<(u32, MetaEdge)> = Vec::new();
-    for &(scope, src, dst, idx) in &found {
+    for &(scope, src, dst, idx) in &flow {
         let edge = &model.flow[idx as usize];
         match metaedges.last_mut() {
             Some((_, last)) if (last.src, last.dst) == (src, dst) => last.add(edge),
@@ -112,20 +112,21 @@ fn metaedges(model: &Model) -> Csr<MetaEdge> {
 }
 
 impl MetaEdge {
+    /// Creates the metaedge of a single edge.
     pub fn of(src: ItemId, dst: ItemId, edge: &Edge) -> Self {
-        let mut made = Self { src, dst, n_data: 0, n_control: 0, n_reference: 0, size: 0, sample: *edge };
-        made.add(edge);
-        made
+        let mut metaedge = Self { src, dst, n_data: 0, n_control: 0, n_reference: 0, size: 0, sample: *edge };
+        metaedge.add(edge);
+        metaedge
     }
 
-    /// Counts one more edge in.
+    /// Adds an edge.
     pub fn add(&mut self, edge: &Edge) {
-        if self.sample.control && !edge.control {
+        if self.sample.is_control && !edge.is_control {
             self.sample = *edge;
         }
-        self.n_data += u32::from(!edge.control);
-        self.n_control += u32::from(edge.control);
-        self.n_reference += u32::from(edge.reference);
+        self.n_data += u32::from(!edge.is_control);
+        self.n_control += u32::from(edge.is_control);
+        self.n_reference += u32::from(edge.is_reference);
         self.size = self.size.saturating_add(edge.size);
     }
 

@@ -6,18 +6,19 @@ pub struct InputRef<'a> {
     pub node: &'a str,
     /// Output of the producer (in functions: within the named output argument).
     pub port: u32,
-    pub control: bool,
+    /// Whether the input is a control input.
+    pub is_control: bool,
 }
 
-/// Reads an input string. Anything reads as something: a part after `:` that is no number belongs to a function's
-/// output argument, or is taken as port 0.
+/// Parses an input string and never fails: a part after `:` that is no number is the name of a function's output
+/// argument, and the port is then 0 unless a number follows.
 pub fn parse_input(input: &str) -> InputRef<'_> {
     if let Some(node) = input.strip_prefix('^') {
-        return InputRef { node, port: 0, control: true };
+        return InputRef { node, port: 0, is_control: true };
     }
-    let Some((node, rest)) = input.split_once(':') else { return InputRef { node: input, port: 0, control: false } };
+    let Some((node, rest)) = input.split_once(':') else { return InputRef { node: input, port: 0, is_control: false } };
     let number = rest.rsplit(':').next().unwrap_or(rest);
-    InputRef { node, port: number.parse().unwrap_or(0), control: false }
+    InputRef { node, port: number.parse().unwrap_or(0), is_control: false }
 }
 
 #[cfg(test)]
@@ -26,8 +27,8 @@ mod tests {
 
     #[test]
     fn every_form_is_read() {
-        let check = |input, node, port, control| {
-            assert_eq!(parse_input(input), InputRef { node, port, control }, "{input}");
+        let check = |input, node, port, is_control| {
+            assert_eq!(parse_input(input), InputRef { node, port, is_control }, "{input}");
         };
         check("a/b", "a/b", 0, false);
         check("a/b:3", "a/b", 3, false);

@@ -1,6 +1,6 @@
 //! Items of a graph and the edges between them.
 
-/// An item of a [`Model`](super::Model): a name scope, a folded series or a node. Numbers are pre-order positions.
+/// An item of a [`Model`](super::Model): a name scope, a folded series or a node. Ids are pre-order positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemId(pub u32);
 
@@ -13,9 +13,10 @@ impl ItemId {
     }
 }
 
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The whole graph.
+    /// The entire graph.
     Root,
     Scope,
     /// Nodes of one op whose names differ in the trailing `_N` only.
@@ -36,7 +37,7 @@ pub enum Role {
     Constant,
     /// Drawn as an annotation of its producers: a summary op.
     Summary,
-    /// Not at all: a scope that holds only annotations.
+    /// Not drawn: a scope that holds only annotations.
     Empty,
 }
 
@@ -66,10 +67,10 @@ pub struct Edge {
     pub dst: ItemId,
     /// The producer's output; 0 for control edges.
     pub port: u32,
-    /// Orders execution, carries no tensor.
-    pub control: bool,
-    /// The consumer writes the variable behind the tensor (input 0 of `Assign` and its like).
-    pub reference: bool,
+    /// Whether the edge only orders execution and carries no tensor.
+    pub is_control: bool,
+    /// Whether the consumer writes the variable behind the tensor (input 0 of `Assign` and similar ops).
+    pub is_reference: bool,
     /// Elements of the tensor, unknown dimensions counted as 1; 1 where no shape is known; 0 for control edges.
     pub size: u64,
 }

@@ -1,6 +1,6 @@
-//! A graph file as columns: the tree of name scopes, its nodes, its edges, and what is known of each.
+//! A graph file as columns: the tree of name scopes with its nodes and edges.
 //!
-//! Items are numbered in pre-order, so that everything below a scope is one contiguous range and "is below" is two
+//! Items are numbered in pre-order, so that the items below a scope are one contiguous range and "is below" is two
 //! comparisons. Edges are stored twice: [`Model::inputs`] / [`Model::outputs`] are the graph as written; flow edges and
 //! metaedges are what a picture shows, with constants and summary ops made annotations of the nodes they belong to.
 //!
@@ -27,7 +27,7 @@ mod tree;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use attrs::text as attr_text;
+pub(crate) use attrs::attr_text;
 pub(crate) use build::function_prefix;
 pub use columns::Model;
 pub(crate) use csr::Csr;

@@ -3,10 +3,10 @@
 //! `conv op:Conv2D device:gpu attr:padding=SAME` finds nodes that match every term. The values of `op:`, `device:` and
 //! `attr:NAME=` match substrings; `attr:NAME` alone matches nodes that have the attribute.
 
-use super::{attrs, columns::Model, items::ItemId};
+use super::{attrs::attr_text, columns::Model, items::ItemId};
 use ui::filter::Filter;
 
-/// A query as typed.
+/// A parsed query.
 #[derive(Default)]
 pub(crate) struct Query {
     typed: String,
@@ -22,7 +22,7 @@ impl Query {
         &self.typed
     }
 
-    /// The error of a part that is not a regular expression.
+    /// The error, if the words are not a regular expression.
     pub fn error(&self) -> Option<&str> {
         self.filter.error()
     }
@@ -54,26 +54,27 @@ impl Query {
 
     /// Whether an item that runs on `device` matches.
     pub fn matches(&self, model: &Model, item: ItemId, device: &str) -> bool {
-        let by_text = || self.filter.matches(model.name(item)) || self.filter.matches(model.op(item));
-        let narrows = self.op.is_some() || self.device.is_some() || !self.attrs.is_empty();
-        let part = |text: &str, part: &Option<String>| {
+        let matches_words = || self.filter.matches(model.name(item)) || self.filter.matches(model.op(item));
+        let has_terms = self.op.is_some() || self.device.is_some() || !self.attrs.is_empty();
+        let contains = |text: &str, part: &Option<String>| {
             part.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()))
         };
-        if narrows && !model.is_op(item) {
+        if has_terms && !model.is_op(item) {
             return false;
         }
-        part(model.op(item), &self.op)
-            && part(device, &self.device)
-            && by_text()
+        contains(model.op(item), &self.op)
+            && contains(device, &self.device)
+            && matches_words()
             && self.attrs.iter().all(|(name, value)| has_attr(model, item, name, value))
     }
 }
 
+/// Whether a node has an attribute whose value contains `value`.
 fn has_attr(model: &Model, item: ItemId, name: &str, value: &Option<String>) -> bool {
     let Some(def) = model.node_def(item) else { return false };
-    let found = def.attr.iter().filter(|(key, _)| key.to_lowercase() == name);
-    let fits = |text: String| value.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()));
-    found.into_iter().any(|(_, attr)| fits(attrs::text(attr)))
+    let mut attrs = def.attr.iter().filter(|(key, _)| key.to_lowercase() == name);
+    let contains_value = |text: String| value.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()));
+    attrs.any(|(_, attr)| contains_value(attr_text(attr)))
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Folding of nodes whose names differ in the trailing `_N` only.
 //!
 //! TensorBoard folds by `^(\D*)(\d+)$`, which no op name with a digit of its own matches (`RestoreV2_7`, `Conv2D_3`):
-//! such scopes stay thousands of boxes wide. Here only the last `_N` is taken off.
+//! such scopes stay thousands of boxes wide. Therefore only the last `_N` is removed here.
 
 use rustc_hash::FxHashMap;
 
-/// Fewest nodes that are folded.
+/// Nodes of a series, at least.
 pub(super) const MIN_MEMBERS: usize = 5;
 
-/// A set of nodes to fold; members are places in the list given to [`fold`].
+/// A set of nodes to fold; members are indices in the argument of [`fold`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fold {
     /// `RestoreV2_[0…41]`.
@@ -16,12 +16,12 @@ pub(super) struct Fold {
     pub members: Vec<usize>,
 }
 
-/// Groups (label, op) pairs of one scope. Groups come in the order of their first members.
+/// Finds the series among the (label, op) pairs of one scope, in the order of their first members.
 pub(super) fn fold(nodes: &[(&str, u32)]) -> Vec<Fold> {
     let mut groups: Vec<(&str, Vec<(u64, usize)>)> = Vec::new();
     let mut group_of: FxHashMap<(u32, &str), usize> = FxHashMap::default();
     for (idx, &(label, op)) in nodes.iter().enumerate() {
-        let (prefix, number) = split(label);
+        let (prefix, number) = split_number(label);
         let group = *group_of.entry((op, prefix)).or_insert_with(|| {
             groups.push((prefix, Vec::new()));
             groups.len() - 1
@@ -29,10 +29,10 @@ pub(super) fn fold(nodes: &[(&str, u32)]) -> Vec<Fold> {
         groups[group].1.push((number, idx));
     }
     groups.retain(|(_, members)| members.len() >= MIN_MEMBERS);
-    groups.into_iter().map(|(prefix, members)| name(prefix, members)).collect()
+    groups.into_iter().map(|(prefix, members)| series(prefix, members)).collect()
 }
 
-fn name(prefix: &str, mut members: Vec<(u64, usize)>) -> Fold {
+fn series(prefix: &str, mut members: Vec<(u64, usize)>) -> Fold {
     members.sort_unstable();
     let first = members.first().map_or(0, |m| m.0);
     let last = members.last().map_or(0, |m| m.0);
@@ -40,7 +40,7 @@ fn name(prefix: &str, mut members: Vec<(u64, usize)>) -> Fold {
 }
 
 /// `Conv2D_3` is (`Conv2D`, 3); a name without a trailing `_N` is its own prefix, number 0.
-fn split(label: &str) -> (&str, u64) {
+fn split_number(label: &str) -> (&str, u64) {
     match label.rsplit_once('_') {
         Some((prefix, digits)) if !prefix.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
             digits.parse().map_or((label, 0), |n| (prefix, n))

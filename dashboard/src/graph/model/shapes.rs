@@ -2,7 +2,7 @@
 
 use formats::proto::{AttrValue, NodeDef, TensorShapeProto, attr_value::Value};
 
-/// Dimensions of a tensor; -1 where unknown.
+/// The dimensions of a tensor; -1 for an unknown one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape(pub Vec<i64>);
 
@@ -22,31 +22,31 @@ impl std::fmt::Display for Shape {
     }
 }
 
-/// The shape of output `port`, where the file has it.
+/// Returns the shape of output `port`, if the file has it.
 pub fn output_shape(node: &NodeDef, port: u32) -> Option<Shape> {
-    find(node, port).map(|shape| Shape(shape.dim.iter().map(|d| d.size).collect()))
+    find_shape(node, port).map(|shape| Shape(shape.dim.iter().map(|d| d.size).collect()))
 }
 
-/// Elements of output `port`; 1 where the shape is unknown.
+/// Returns the number of elements of output `port`; 1 if the shape is unknown.
 pub(super) fn output_size(node: &NodeDef, port: u32) -> u64 {
-    find(node, port).map_or(1, |shape| n_elements(shape.dim.iter().map(|d| d.size)))
+    find_shape(node, port).map_or(1, |shape| n_elements(shape.dim.iter().map(|d| d.size)))
 }
 
-fn find(node: &NodeDef, port: u32) -> Option<&TensorShapeProto> {
-    let known = |shape: &&TensorShapeProto| !shape.unknown_rank;
+fn find_shape(node: &NodeDef, port: u32) -> Option<&TensorShapeProto> {
+    let has_rank = |shape: &&TensorShapeProto| !shape.unknown_rank;
     let attr = |name: &str| node.attr.get(name).and_then(|attr: &AttrValue| attr.value.as_ref());
     for name in ["_output_shapes", "output_shapes"] {
         if let Some(Value::List(list)) = attr(name) {
-            return list.shape.get(port as usize).filter(known);
+            return list.shape.get(port as usize).filter(has_rank);
         }
     }
     if port != 0 {
         return None;
     }
     match (node.op.as_str(), attr("shape"), attr("value")) {
-        ("Const" | "HostConst", _, Some(Value::Tensor(tensor))) => tensor.tensor_shape.as_ref().filter(known),
+        ("Const" | "HostConst", _, Some(Value::Tensor(tensor))) => tensor.tensor_shape.as_ref().filter(has_rank),
         ("Placeholder" | "PlaceholderWithDefault" | "Variable" | "VariableV2", Some(Value::Shape(shape)), _) => {
-            Some(shape).filter(known)
+            Some(shape).filter(has_rank)
         }
         _ => None,
     }

@@ -1,13 +1,13 @@
-//! Identical structure, found exactly: the same ops wired the same way, whatever their names.
+//! Scopes of identical structure: the same ops wired in the same way, whatever their names.
 //!
-//! For each scope every node below it gets a Merkle hash over its op and, in order, the hashes of its inputs (edges
-//! from outside the scope count as "outside", and inputs from one and the same node are marked); then the same from the
-//! consumers' side. The scope's structure is the multiset of these hashes and of its child scopes' structures. Two
-//! scopes of equal hash have, up to a 64-bit collision, the same unfoldings upwards and downwards at every node. Nested
+//! For each scope, every node below gets a Merkle hash over its op and, in order, the hashes of its inputs (edges from
+//! outside the scope count as "outside", and inputs from the same node are marked); then a second hash from the side of
+//! the consumers. The scope's structure is the multiset of these hashes and of its child scopes' structures. Two scopes
+//! of equal hash have, up to a 64-bit collision, the same unfoldings upwards and downwards at every node. Nested
 //! modules are found like top-level ones, which TensorBoard's template matching misses.
 //!
-//! The work is the sum over edges of the number of branching scopes around them; a file made to blow that up stops at
-//! [`WORK_MAX`] and says so.
+//! The work is the sum over edges of the number of branching scopes around them. If a file makes this sum huge, the
+//! comparison ends at [`WORK_MAX`] with a warning.
 
 use super::{
     columns::Model,
@@ -15,30 +15,31 @@ use super::{
 };
 use rustc_hash::FxHashMap;
 
-/// Visits of an edge in a scope after which scopes are no longer compared.
+/// Visits of edges after which further scopes are not compared.
 const WORK_MAX: usize = 40_000_000;
 
+/// Salts of the hashes.
 const OUTSIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 const BACK: u64 = 0xc2b2_ae3d_27d4_eb4f;
 const CONTROL: u64 = 0x1656_67b1_9e37_79f9;
 
-/// Gives every item its structure class.
-pub(super) fn find(model: &mut Model) {
+/// Assigns a structure class to every item.
+pub(super) fn assign_classes(model: &mut Model) {
     let mut finder = Finder::new(model);
     let n = model.n_items();
-    let mut hash = vec![0_u64; n];
+    let mut hashes = vec![0_u64; n];
     for idx in (0..n as u32).rev() {
         let item = ItemId(idx);
-        hash[item.idx()] = if model.is_op(item) {
+        hashes[item.idx()] = if model.is_op(item) {
             finder.op_hash[model.op_id(item) as usize]
         } else {
-            finder.scope_hash(model, item, &hash)
+            finder.scope_hash(model, item, &hashes)
         };
     }
     let skipped = finder.n_skipped;
     let mut class_of: FxHashMap<u64, u32> = FxHashMap::default();
     let mut members: Vec<u32> = Vec::new();
-    for (structure, hash) in model.structure.iter_mut().zip(&hash) {
+    for (structure, hash) in model.structure.iter_mut().zip(&hashes) {
         let class = *class_of.entry(*hash).or_insert_with(|| {
             members.push(0);
             members.len() as u32 - 1
@@ -55,14 +56,20 @@ pub(super) fn find(model: &mut Model) {
     }
 }
 
+/// The hashes of one scope at a time.
 struct Finder {
     op_hash: Vec<u64>,
-    /// Place of each node in an order where producers come before consumers, loops' back edges aside.
-    place: Vec<u32>,
+    /// The position of each node in topological order, without the back edges of loops.
+    topo_idx: Vec<u32>,
+    /// The hash of each node over its producers.
     up: Vec<u64>,
+    /// The hash of each node over its consumers and `up`.
     down: Vec<u64>,
+    /// The nodes of the scope in topological order.
     order: Vec<ItemId>,
+    /// Visits of edges so far.
     work: usize,
+    /// Scopes that were not compared.
     n_skipped: u64,
 }
 
@@ -72,7 +79,7 @@ impl Finder {
         let n = model.n_items();
         Self {
             op_hash,
-            place: topological(model),
+            topo_idx: topological_positions(model),
             up: vec![0; n],
             down: vec![0; n],
             order: vec![],
@@ -81,13 +88,13 @@ impl Finder {
         }
     }
 
-    fn scope_hash(&mut self, model: &Model, scope: ItemId, hash: &[u64]) -> u64 {
+    fn scope_hash(&mut self, model: &Model, scope: ItemId, hashes: &[u64]) -> u64 {
         let first = ItemId(scope.0 + 1);
         if model.end(scope) == first {
             return 0;
         }
         if !model.is_op(first) && model.end(first) == model.end(scope) {
-            return mix(hash[first.idx()], 1);
+            return mix(hashes[first.idx()], 1);
         }
         self.order.clear();
         self.order.extend((first.0..model.end(scope).0).map(ItemId).filter(|&i| model.is_op(i)));
@@ -96,28 +103,28 @@ impl Finder {
             self.n_skipped += 1;
             return mix(u64::from(scope.0), BACK);
         }
-        self.order.sort_unstable_by_key(|i| self.place[i.idx()]);
-        self.upwards(model, scope);
-        self.downwards(model, scope);
+        self.order.sort_unstable_by_key(|i| self.topo_idx[i.idx()]);
+        self.hash_upwards(model, scope);
+        self.hash_downwards(model, scope);
         let nodes = self.order.iter().fold(0_u64, |sum, i| sum.wrapping_add(scramble(self.down[i.idx()])));
         let mut scopes = 0_u64;
         let mut child = first;
         while child < model.end(scope) {
             if !model.is_op(child) {
-                scopes = scopes.wrapping_add(scramble(hash[child.idx()]));
+                scopes = scopes.wrapping_add(scramble(hashes[child.idx()]));
             }
             child = model.end(child);
         }
         mix(mix(nodes, scopes), u64::from(model.kind(scope) == Kind::Series))
     }
 
-    fn upwards(&mut self, model: &Model, scope: ItemId) {
+    fn hash_upwards(&mut self, model: &Model, scope: ItemId) {
         for idx in 0..self.order.len() {
             let item = self.order[idx];
             let mut hash = self.op_hash[model.op_id(item) as usize];
             let mut controls = 0_u64;
-            let mut earlier = [ItemId::ROOT; 8];
-            for (at, edge) in model.inputs(item).enumerate() {
+            let mut recent_sources = [ItemId::ROOT; 8];
+            for (i, edge) in model.inputs(item).enumerate() {
                 let source = if !model.is_below(edge.src, scope) {
                     OUTSIDE
                 } else if self.is_back(edge) {
@@ -125,26 +132,26 @@ impl Finder {
                 } else {
                     mix(self.up[edge.src.idx()], u64::from(edge.port))
                 };
-                if edge.control {
+                if edge.is_control {
                     controls = controls.wrapping_add(scramble(source ^ CONTROL));
                 } else {
                     // Two inputs from one node differ from inputs from two equal nodes.
-                    let same = earlier.iter().position(|&e| e == edge.src).unwrap_or(earlier.len());
-                    earlier[at % earlier.len()] = edge.src;
-                    hash = mix(hash, source ^ (same as u64).rotate_right(8));
+                    let same_idx = recent_sources.iter().position(|&e| e == edge.src).unwrap_or(recent_sources.len());
+                    recent_sources[i % recent_sources.len()] = edge.src;
+                    hash = mix(hash, source ^ (same_idx as u64).rotate_right(8));
                 }
             }
             self.up[item.idx()] = mix(hash, controls);
         }
     }
 
-    fn downwards(&mut self, model: &Model, scope: ItemId) {
+    fn hash_downwards(&mut self, model: &Model, scope: ItemId) {
         for idx in (0..self.order.len()).rev() {
             let item = self.order[idx];
             let mut consumers = 0_u64;
             for edge in model.outputs(item) {
                 if model.is_below(edge.dst, scope) && !self.is_back(edge) {
-                    let kind = if edge.control { CONTROL } else { u64::from(edge.port) };
+                    let kind = if edge.is_control { CONTROL } else { u64::from(edge.port) };
                     consumers = consumers.wrapping_add(scramble(mix(self.down[edge.dst.idx()], kind)));
                 }
             }
@@ -153,46 +160,46 @@ impl Finder {
     }
 
     fn is_back(&self, edge: &Edge) -> bool {
-        self.place[edge.src.idx()] >= self.place[edge.dst.idx()]
+        self.topo_idx[edge.src.idx()] >= self.topo_idx[edge.dst.idx()]
     }
 }
 
-/// Producers before consumers (Kahn). `NextIteration` closes a loop: its outputs wait for nothing. Nodes of other
-/// cycles come last, in pre-order.
-fn topological(model: &Model) -> Vec<u32> {
-    let loops = model.ops.idx.get("NextIteration").copied();
-    let closes = |item: ItemId| Some(model.op_id(item)) == loops;
-    let mut waiting = vec![0_u32; model.n_items()];
-    for edge in model.edges.iter().filter(|e| !closes(e.src)) {
-        waiting[edge.dst.idx()] += 1;
+/// Returns the position of each node in topological order (Kahn), without the edges out of `NextIteration`, which close
+/// loops. Nodes of other cycles come last, in pre-order.
+fn topological_positions(model: &Model) -> Vec<u32> {
+    let next_iteration = model.ops.idx.get("NextIteration").copied();
+    let closes_loop = |item: ItemId| Some(model.op_id(item)) == next_iteration;
+    let mut n_pending = vec![0_u32; model.n_items()];
+    for edge in model.edges.iter().filter(|e| !closes_loop(e.src)) {
+        n_pending[edge.dst.idx()] += 1;
     }
-    let mut place = vec![u32::MAX; model.n_items()];
-    let mut ready: Vec<ItemId> = model.items().filter(|&i| model.is_op(i) && waiting[i.idx()] == 0).collect();
+    let mut positions = vec![u32::MAX; model.n_items()];
+    let mut ready: Vec<ItemId> = model.items().filter(|&i| model.is_op(i) && n_pending[i.idx()] == 0).collect();
     let mut next = 0;
     while let Some(item) = ready.pop() {
-        place[item.idx()] = next;
+        positions[item.idx()] = next;
         next += 1;
-        if closes(item) {
+        if closes_loop(item) {
             continue;
         }
         for edge in model.outputs(item) {
-            let left = &mut waiting[edge.dst.idx()];
-            *left -= 1;
-            if *left == 0 {
+            let n_left = &mut n_pending[edge.dst.idx()];
+            *n_left -= 1;
+            if *n_left == 0 {
                 ready.push(edge.dst);
             }
         }
     }
     for item in model.items().filter(|&i| model.is_op(i)) {
-        if place[item.idx()] == u32::MAX {
-            place[item.idx()] = next;
+        if positions[item.idx()] == u32::MAX {
+            positions[item.idx()] = next;
             next += 1;
         }
     }
-    place
+    positions
 }
 
-/// Combines in order.
+/// Combines a hash with a value; the order matters.
 fn mix(hash: u64, value: u64) -> u64 {
     scramble(hash.rotate_left(23).wrapping_mul(OUTSIDE) ^ value)
 }

@@ -1,8 +1,8 @@
 //! Boxes of scopes and nodes.
 
 use super::{
-    notes::notes,
-    scene::{Scene, text_in},
+    notes::paint_notes,
+    scene::{Scene, paint_text},
 };
 use crate::graph::{
     layout::PicBox,
@@ -11,7 +11,7 @@ use crate::graph::{
 use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Shape, Stroke, StrokeKind, pos2, vec2};
 use ui::theme::{metrics, metrics::graph as m, mix, on_fill};
 
-/// The fill of a closed box.
+/// Returns the fill of a closed box.
 pub(super) fn fill(scene: &Scene<'_>, item: ItemId) -> Color32 {
     let fill = scene.colors.fill(item);
     if scene.is_dimmed(item) { mix(fill, scene.palette().canvas, 0.8) } else { fill }
@@ -32,51 +32,52 @@ fn radius(scene: &Scene<'_>, points: f32) -> CornerRadius {
     CornerRadius::same((points * scene.camera.zoom).clamp(0.0, 60.0) as u8)
 }
 
-/// The fill of an open box: stronger the deeper it lies.
-pub(super) fn background(scene: &Scene<'_>, b: &PicBox) -> Color32 {
+/// Returns the fill of an open box, which is stronger at greater depth.
+pub(super) fn background(scene: &Scene<'_>, pic_box: &PicBox) -> Color32 {
     let p = scene.palette();
-    mix(p.canvas, p.aggregate, 0.07 + 0.05 * (b.depth.min(4) as f32))
+    mix(p.canvas, p.aggregate, 0.07 + 0.05 * (pic_box.depth.min(4) as f32))
 }
 
-pub(super) fn open_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
+pub(super) fn open_box(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) {
     let p = scene.palette();
-    let background = background(scene, b);
-    let tint = scene.colors.fill(b.item);
+    let background = background(scene, pic_box);
+    let tint = scene.colors.fill(pic_box.item);
     let border = mix(p.border, tint, 0.55);
-    painter.rect(rect, radius(scene, 8.0), background, outline(scene, b.item, border), StrokeKind::Inside);
-    let control = scene.model.control(b.item);
+    painter.rect(rect, radius(scene, 8.0), background, outline(scene, pic_box.item, border), StrokeKind::Inside);
+    let control = scene.model.control(pic_box.item);
     if control.is_some() {
-        frame(painter, scene, rect);
+        control_frame(painter, scene, rect);
     }
     let title = Rect::from_min_size(rect.min, vec2(rect.width(), m::TITLE_H * scene.camera.zoom));
-    side_area(painter, scene, Some(b.item), rect, b.side_x);
+    side_area(painter, scene, Some(pic_box.item), rect, pic_box.side_x);
     let Some(font) = scene.font(m::LABEL) else { return };
-    button(painter, scene, b, rect);
-    let nodes = ui::format::count_of(u64::from(scene.model.n_nodes(b.item)), "node");
-    let what = control.map_or_else(String::new, |control| format!("  ·  {}", control.name()));
-    let text = format!("{}{what}  ·  {nodes}", scene.model.label(b.item));
+    button(painter, scene, pic_box, rect);
+    let nodes = ui::format::count_of(u64::from(scene.model.n_nodes(pic_box.item)), "node");
+    let kind = control.map_or_else(String::new, |control| format!("  ·  {}", control.name()));
+    let text = format!("{}{kind}  ·  {nodes}", scene.model.label(pic_box.item));
     let left = title.left() + (m::BUTTON + 12.0) * scene.camera.zoom;
-    text_in(painter, &text, font, p.text, Rect::from_min_max(pos2(left, title.top()), title.max), Align2::LEFT_CENTER);
-    paint_n_more(painter, scene, rect, b.n_more);
+    let room = Rect::from_min_max(pos2(left, title.top()), title.max);
+    paint_text(painter, &text, font, p.text, room, Align2::LEFT_CENTER);
+    paint_n_more(painter, scene, rect, pic_box.n_more);
 }
 
-/// Marks a loop or a conditional: a dashed frame within its border.
-fn frame(painter: &Painter, scene: &Scene<'_>, rect: Rect) {
+/// Paints the mark of a loop or a conditional: a dashed frame within the border.
+fn control_frame(painter: &Painter, scene: &Scene<'_>, rect: Rect) {
     let p = scene.palette();
     let inner = rect.shrink(m::CONTROL_FRAME * scene.camera.zoom);
     let corners = [inner.left_top(), inner.right_top(), inner.right_bottom(), inner.left_bottom(), inner.left_top()];
     let dash = 6.0 * scene.camera.zoom.max(0.5);
-    // Not in the accent colour, which marks the selection.
+    // The accent colour is reserved for the selection.
     let stroke = Stroke::new(metrics::LINE, mix(p.text_weak, p.canvas, 0.25));
     painter.extend(Shape::dashed_line(&corners, stroke, dash, dash * 0.6));
 }
 
-/// The line next to bookkeeping and hubs.
+/// Paints the line and the title of a side area, which holds bookkeeping and hubs.
 pub(super) fn side_area(painter: &Painter, scene: &Scene<'_>, scope: Option<ItemId>, rect: Rect, side_x: Option<f32>) {
     let Some(side_x) = side_x else { return };
     let p = scene.palette();
-    let moved = scope.and_then(|s| scene.picture.find(s)).map_or(0.0, |b| (scene.rect_of)(b)[0] - b.rect[0]);
-    let x = scene.camera.to_screen(scene.view, [side_x + moved, 0.0]).x;
+    let moved_dx = scope.and_then(|s| scene.picture.find(s)).map_or(0.0, |b| (scene.rect_of)(b)[0] - b.rect[0]);
+    let x = scene.camera.to_screen(scene.view, [side_x + moved_dx, 0.0]).x;
     let top = rect.top() + if scope.is_some() { m::TITLE_H * scene.camera.zoom } else { 0.0 };
     let line = [pos2(x, top), pos2(x, rect.bottom() - 6.0 * scene.camera.zoom)];
     painter.add(Shape::dashed_line(&line, Stroke::new(metrics::HAIRLINE, p.border), 4.0, 4.0));
@@ -85,7 +86,7 @@ pub(super) fn side_area(painter: &Painter, scene: &Scene<'_>, scope: Option<Item
     }
 }
 
-/// "and N more" at the bottom of a scope.
+/// Paints "and N more" at the bottom of a scope.
 fn paint_n_more(painter: &Painter, scene: &Scene<'_>, rect: Rect, n_more: u32) {
     if n_more > 0
         && let Some(font) = scene.font(m::LABEL)
@@ -96,13 +97,13 @@ fn paint_n_more(painter: &Painter, scene: &Scene<'_>, rect: Rect, n_more: u32) {
     }
 }
 
-pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
+pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) {
     let p = scene.palette();
-    let fill = fill(scene, b.item);
-    let stroke = outline(scene, b.item, mix(fill, p.text_weak, 0.5));
+    let fill = fill(scene, pic_box.item);
+    let stroke = outline(scene, pic_box.item, mix(fill, p.text_weak, 0.5));
     let zoom = scene.camera.zoom;
-    let text = if scene.is_dimmed(b.item) { p.text_weak } else { on_fill(fill) };
-    match scene.model.kind(b.item) {
+    let text = if scene.is_dimmed(pic_box.item) { p.text_weak } else { on_fill(fill) };
+    match scene.model.kind(pic_box.item) {
         Kind::Op => {
             painter.rect(
                 rect,
@@ -111,14 +112,14 @@ pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect:
                 stroke,
                 StrokeKind::Inside,
             );
-            op_name(painter, scene, b, rect, text);
+            op_name(painter, scene, pic_box, rect, text);
         }
         kind => {
             let corner = radius(scene, 6.0);
             if kind == Kind::Series {
-                for back in [4.0, 2.0] {
+                for offset in [4.0, 2.0] {
                     painter.rect(
-                        rect.translate(vec2(back, -back) * zoom),
+                        rect.translate(vec2(offset, -offset) * zoom),
                         corner,
                         mix(fill, p.canvas, 0.3),
                         stroke,
@@ -127,61 +128,61 @@ pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect:
                 }
             }
             painter.rect(rect, corner, fill, stroke, StrokeKind::Inside);
-            if scene.model.control(b.item).is_some() {
-                frame(painter, scene, rect);
+            if scene.model.control(pic_box.item).is_some() {
+                control_frame(painter, scene, rect);
             }
-            mix_bar(painter, scene, b.item, rect);
-            closed_scope_label(painter, scene, b, rect, text);
+            mix_bar(painter, scene, pic_box.item, rect);
+            closed_scope_label(painter, scene, pic_box, rect, text);
         }
     }
-    notes(painter, scene, b, rect);
+    paint_notes(painter, scene, pic_box, rect);
 }
 
-/// Paints an op's name, at a low zoom in a smaller font where only that fits.
-fn op_name(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, color: Color32) {
+/// Paints an op's name, at a low zoom in a smaller font if only that fits.
+fn op_name(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect, color: Color32) {
     let Some(font) = scene.name_font(m::LABEL - 1.0, rect) else { return };
-    let label = scene.model.label(b.item);
+    let label = scene.model.label(pic_box.item);
     let room = rect.shrink2(vec2(4.0 * scene.camera.zoom, 0.0));
     let exact = scene.font(m::LABEL - 1.0).filter(|exact| exact.size < font.size);
     let fits = |font: &FontId| painter.layout_no_wrap(label.to_string(), font.clone(), color).size().x <= room.width();
     let font = exact.filter(|_| !fits(&font)).unwrap_or(font);
-    text_in(painter, &label, font, color, room, Align2::CENTER_CENTER);
+    paint_text(painter, &label, font, color, room, Align2::CENTER_CENTER);
 }
 
-fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, text: Color32) {
+fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect, text: Color32) {
     let zoom = scene.camera.zoom;
     let Some(font) = scene.font(m::LABEL).filter(|f| f.size >= metrics::TEXT_TICK) else {
         // At a low zoom the name is more useful than the button and the count.
         if let Some(font) = scene.name_font(m::LABEL, rect) {
-            text_in(painter, &scene.model.label(b.item), font, text, rect.shrink(1.0), Align2::CENTER_CENTER);
+            paint_text(painter, &scene.model.label(pic_box.item), font, text, rect.shrink(1.0), Align2::CENTER_CENTER);
         }
         return;
     };
-    button(painter, scene, b, rect);
+    button(painter, scene, pic_box, rect);
     let inside =
         Rect::from_min_max(pos2(rect.left() + (m::BUTTON + 10.0) * zoom, rect.top()), rect.max - vec2(6.0, 0.0) * zoom);
-    let count = ui::format::count(u64::from(scene.model.n_nodes(b.item)));
-    let tall = rect.height() > 34.0 * zoom;
-    if let (true, Some(small)) = (tall, scene.font(m::LABEL_SMALL)) {
+    let count = ui::format::count(u64::from(scene.model.n_nodes(pic_box.item)));
+    let is_tall = rect.height() > 34.0 * zoom;
+    if let (true, Some(small)) = (is_tall, scene.font(m::LABEL_SMALL)) {
         let middle = inside.center().y;
         let upper = Rect::from_min_max(inside.min, pos2(inside.right(), middle + 3.0 * zoom));
         let lower = Rect::from_min_max(pos2(inside.left(), middle + 1.0 * zoom), inside.max);
-        text_in(painter, &scene.model.label(b.item), font, text, upper, Align2::LEFT_CENTER);
-        text_in(painter, &format!("{count} nodes"), small, text.gamma_multiply(0.85), lower, Align2::LEFT_CENTER);
+        paint_text(painter, &scene.model.label(pic_box.item), font, text, upper, Align2::LEFT_CENTER);
+        paint_text(painter, &format!("{count} nodes"), small, text.gamma_multiply(0.85), lower, Align2::LEFT_CENTER);
         return;
     }
     let Some(small) = scene.font(m::LABEL_SMALL) else {
-        text_in(painter, &scene.model.label(b.item), font, text, inside, Align2::LEFT_CENTER);
+        paint_text(painter, &scene.model.label(pic_box.item), font, text, inside, Align2::LEFT_CENTER);
         return;
     };
-    let w = count.len() as f32 * 6.0 * zoom;
-    let right = Rect::from_min_max(pos2(inside.right() - w, inside.top()), inside.max);
-    text_in(painter, &count, small, text.gamma_multiply(0.85), right, Align2::RIGHT_CENTER);
-    let left = Rect::from_min_max(inside.min, pos2(inside.right() - w - 3.0 * zoom, inside.bottom()));
-    text_in(painter, &scene.model.label(b.item), font, text, left, Align2::LEFT_CENTER);
+    let count_w = count.len() as f32 * 6.0 * zoom;
+    let right = Rect::from_min_max(pos2(inside.right() - count_w, inside.top()), inside.max);
+    paint_text(painter, &count, small, text.gamma_multiply(0.85), right, Align2::RIGHT_CENTER);
+    let left = Rect::from_min_max(inside.min, pos2(inside.right() - count_w - 3.0 * zoom, inside.bottom()));
+    paint_text(painter, &scene.model.label(pic_box.item), font, text, left, Align2::LEFT_CENTER);
 }
 
-/// Shares of ops or devices along the lower border.
+/// Paints the shares of ops or devices along the lower border.
 fn mix_bar(painter: &Painter, scene: &Scene<'_>, item: ItemId, rect: Rect) {
     let mut x = rect.left() + 3.0 * scene.camera.zoom;
     let width = rect.width() - 6.0 * scene.camera.zoom;
@@ -197,23 +198,23 @@ fn mix_bar(painter: &Painter, scene: &Scene<'_>, item: ItemId, rect: Rect) {
     }
 }
 
-/// The button that expands and collapses a scope.
-pub(crate) fn button_rect(scene: &Scene<'_>, b: &PicBox, rect: Rect) -> Rect {
+/// Returns the rect of the button that expands and collapses a scope.
+pub(crate) fn button_rect(scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) -> Rect {
     let zoom = scene.camera.zoom;
-    let height = if b.open { m::TITLE_H * zoom } else { rect.height() };
+    let height = if pic_box.is_open { m::TITLE_H * zoom } else { rect.height() };
     let center = pos2(rect.left() + (m::BUTTON / 2.0 + 6.0) * zoom, rect.top() + height / 2.0);
     Rect::from_center_size(center, vec2(m::BUTTON, m::BUTTON) * zoom)
 }
 
-fn button(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
-    let at = button_rect(scene, b, rect);
+fn button(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) {
+    let button = button_rect(scene, pic_box, rect);
     let p = scene.palette();
-    let color = if b.open { p.text_weak } else { on_fill(fill(scene, b.item)) };
+    let color = if pic_box.is_open { p.text_weak } else { on_fill(fill(scene, pic_box.item)) };
     let stroke = Stroke::new(metrics::HAIRLINE.max(scene.camera.zoom), color.gamma_multiply(0.8));
-    painter.rect_stroke(at.shrink(1.0), radius(scene, 3.0), stroke, StrokeKind::Inside);
-    let (c, r) = (at.center(), at.width() * 0.24);
-    painter.line_segment([c - vec2(r, 0.0), c + vec2(r, 0.0)], stroke);
-    if !b.open {
-        painter.line_segment([c - vec2(0.0, r), c + vec2(0.0, r)], stroke);
+    painter.rect_stroke(button.shrink(1.0), radius(scene, 3.0), stroke, StrokeKind::Inside);
+    let (center, arm) = (button.center(), button.width() * 0.24);
+    painter.line_segment([center - vec2(arm, 0.0), center + vec2(arm, 0.0)], stroke);
+    if !pic_box.is_open {
+        painter.line_segment([center - vec2(0.0, arm), center + vec2(0.0, arm)], stroke);
     }
 }

@@ -1,10 +1,11 @@
-//! The part of the picture that is on the screen.
+//! The camera: the part of the picture that is on the screen.
 
 use egui::{Pos2, Rect, Vec2, pos2, vec2};
 
 /// Greatest zoom of a fitted picture.
-const FIT_MAX: f32 = 1.6;
-const ZOOM: std::ops::RangeInclusive<f32> = 0.002..=6.0;
+const FIT_ZOOM_MAX: f32 = 1.6;
+/// Points on the screen for a point of the picture.
+const ZOOM_RANGE: std::ops::RangeInclusive<f32> = 0.002..=6.0;
 
 /// A centre in the picture and a scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,14 +38,14 @@ impl Camera {
         self.center -= by / self.zoom;
     }
 
-    /// Scales by `factor`; the point of the picture at `at` stays there.
+    /// Zooms by `factor`; the point of the picture at `at` stays there.
     pub fn zoom_at(&mut self, view: Rect, at: Pos2, factor: f32) {
         let before = self.to_picture(view, at);
-        self.zoom = (self.zoom * factor).clamp(*ZOOM.start(), *ZOOM.end());
+        self.zoom = (self.zoom * factor).clamp(*ZOOM_RANGE.start(), *ZOOM_RANGE.end());
         self.move_point_to(view, before, at);
     }
 
-    /// Moves so that `point` of the picture is at `at`.
+    /// Moves the camera so that a point of the picture is at `at`.
     pub fn move_point_to(&mut self, view: Rect, [x, y]: [f32; 2], at: Pos2) {
         self.center = vec2(x, y) - (at - view.center()) / self.zoom;
     }
@@ -52,7 +53,7 @@ impl Camera {
     /// Fits `bounds` into the view.
     pub fn fit(&mut self, view: Rect, [x0, y0, x1, y1]: [f32; 4]) {
         let (w, h) = ((x1 - x0).max(1.0), (y1 - y0).max(1.0));
-        self.zoom = (view.width() / w).min(view.height() / h).min(FIT_MAX).max(*ZOOM.start()) * 0.94;
+        self.zoom = (view.width() / w).min(view.height() / h).min(FIT_ZOOM_MAX).max(*ZOOM_RANGE.start()) * 0.94;
         self.center = vec2((x0 + x1) / 2.0, (y0 + y1) / 2.0);
     }
 
@@ -62,8 +63,8 @@ impl Camera {
         self.center -= (part.center() - view.center()) / self.zoom;
     }
 
-    /// Shows all of `bounds` so that none of `boxes` lies under a covered corner of the view: to its right or above it,
-    /// whichever leaves more room.
+    /// Fits `bounds` so that none of `boxes` lies under a covered `corner` of the view: to the right of the corner or
+    /// above it, whichever allows a greater zoom.
     pub fn fit_around(&mut self, view: Rect, corner: Rect, bounds: [f32; 4], boxes: impl Fn() -> Vec<[f32; 4]>) {
         self.fit(view, bounds);
         let is_covered = |camera: Self| boxes().into_iter().any(|b| camera.rect_to_screen(view, b).intersects(corner));
@@ -87,7 +88,7 @@ impl Camera {
         Self { center: self.center + (to.center - self.center) * t, zoom }
     }
 
-    /// The part of the picture in view.
+    /// Returns left, top, right, bottom of the part of the picture in view.
     pub fn visible_part(self, view: Rect) -> [f32; 4] {
         let (a, b) = (self.to_picture(view, view.min), self.to_picture(view, view.max));
         [a[0], a[1], b[0], b[1]]
@@ -95,12 +96,12 @@ impl Camera {
 }
 
 /// Whether two boxes (left, top, right, bottom) overlap.
-pub(super) fn meets(a: &[f32; 4], b: &[f32; 4]) -> bool {
+pub(super) fn overlaps(a: &[f32; 4], b: &[f32; 4]) -> bool {
     a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3]
 }
 
 /// Maps a point from one rect to another, at the same shares of width and height.
-pub(super) fn carry(from: [f32; 4], to: [f32; 4], p: Pos2) -> Pos2 {
+pub(super) fn map_point(from: [f32; 4], to: [f32; 4], p: Pos2) -> Pos2 {
     let share = |a: f32, b: f32, x: f32| if b > a { (x - a) / (b - a) } else { 0.5 };
     let (sx, sy) = (share(from[0], from[2], p.x), share(from[1], from[3], p.y));
     pos2(to[0] + sx * (to[2] - to[0]), to[1] + sy * (to[3] - to[1]))

@@ -1,7 +1,7 @@
-//! The colours of boxes and their legend: a table of modes.
+//! The colours of boxes and their legend, by mode.
 
 use crate::graph::{
-    analysis::{Changes, Counts, Health, Metric, Times},
+    analysis::{ChangeCounts, Changes, Health, Metric, Times},
     model::{ItemId, Kind, Model},
 };
 use egui::Color32;
@@ -31,6 +31,7 @@ pub enum ColorBy {
     Change,
 }
 
+/// A row of the table of modes.
 pub(crate) struct ColorMode {
     pub by: ColorBy,
     /// The name in the window and in addresses.
@@ -68,7 +69,7 @@ pub(crate) const COLOR_MODES: [ColorMode; 8] = [
 ];
 
 impl ColorBy {
-    /// All, in the order of the menu.
+    /// Returns all modes, in the order of the menu.
     pub fn all() -> impl Iterator<Item = Self> {
         COLOR_MODES.iter().map(|mode| mode.by)
     }
@@ -146,22 +147,24 @@ impl Colors<'_> {
             ColorBy::Device if is_op => self.device_fill(self.times.device(self.model, item)),
             ColorBy::Op | ColorBy::Device => mix(p.raised, p.aggregate, 0.25),
             ColorBy::Change => {
-                let counts = self.changes.diff().map(|changes| changes.of(item)).unwrap_or_default();
+                let counts = self.changes.diff().map(|changes| changes.counts(item)).unwrap_or_default();
                 match counts {
-                    Counts { only_here: 1.., .. } if is_op => self.only_here(),
-                    Counts { differ: 1.., .. } if is_op => self.differs(),
+                    ChangeCounts { n_only_here: 1.., .. } if is_op => self.only_here_color(),
+                    ChangeCounts { n_differ: 1.., .. } if is_op => self.differs_color(),
                     _ if is_op => p.raised,
-                    _ => mix(p.raised, p.aggregate, if counts.changed() > 0 { 0.5 } else { 0.25 }),
+                    _ => mix(p.raised, p.aggregate, if counts.n_changed() > 0 { 0.5 } else { 0.25 }),
                 }
             }
             ColorBy::Health => match self.times.of(item).health {
-                Health { nan: 1.., .. } if is_op => p.error,
-                Health { inf: 1.., .. } if is_op => p.warning,
-                Health { known: 1.., .. } if is_op => self.finite(),
+                Health { n_nan: 1.., .. } if is_op => p.error,
+                Health { n_inf: 1.., .. } if is_op => p.warning,
+                Health { n_checked: 1.., .. } if is_op => self.finite_color(),
                 _ if is_op => p.raised,
-                health => mix(p.raised, p.aggregate, if health.nan + health.inf > 0 { 0.5 } else { 0.25 }),
+                health => mix(p.raised, p.aggregate, if health.n_nan + health.n_inf > 0 { 0.5 } else { 0.25 }),
             },
-            ColorBy::Time | ColorBy::Path | ColorBy::Memory => self.heat(self.share(item) / self.heat_max.max(1e-9)),
+            ColorBy::Time | ColorBy::Path | ColorBy::Memory => {
+                self.heat_color(self.share(item) / self.heat_max.max(1e-9))
+            }
         }
     }
 
@@ -169,23 +172,23 @@ impl Colors<'_> {
         if device.is_empty() { self.palette.raised } else { self.palette.fill_of_name(device) }
     }
 
-    /// Nodes that only this graph has.
-    fn only_here(&self) -> Color32 {
+    /// The colour of nodes that only this graph has.
+    fn only_here_color(&self) -> Color32 {
         self.palette.fill(2)
     }
 
-    /// Nodes that differ between the graphs.
-    fn differs(&self) -> Color32 {
+    /// The colour of nodes that differ between the graphs.
+    fn differs_color(&self) -> Color32 {
         self.palette.fill(1)
     }
 
-    /// Nodes whose values are all finite: muted, as there are many.
-    fn finite(&self) -> Color32 {
+    /// The colour of nodes whose values are all finite: muted, because most are.
+    fn finite_color(&self) -> Color32 {
         mix(self.palette.raised, self.palette.good, 0.45)
     }
 
-    /// The colour of a share: from the theme's white over orange to red.
-    fn heat(&self, share: f32) -> Color32 {
+    /// Returns the colour of a share: from the theme's white over orange to red.
+    fn heat_color(&self, share: f32) -> Color32 {
         let p = self.palette;
         let share = share.clamp(0.0, 1.0).sqrt();
         let (cold, warm) = (p.raised, mix(p.warning, p.raised, 0.25));
@@ -204,12 +207,13 @@ impl Colors<'_> {
                 counts.map(|(device, n)| (self.device_fill(device), n)).collect()
             }
             ColorBy::Change => {
-                let Counts { differ, only_here } = self.changes.diff().map(|c| c.of(scope)).unwrap_or_default();
-                vec![(self.only_here(), only_here), (self.differs(), differ)]
+                let ChangeCounts { n_differ, n_only_here } =
+                    self.changes.diff().map(|c| c.counts(scope)).unwrap_or_default();
+                vec![(self.only_here_color(), n_only_here), (self.differs_color(), n_differ)]
             }
             ColorBy::Health => {
                 let (p, health) = (self.palette, self.times.of(scope).health);
-                vec![(p.error, health.nan), (p.warning, health.inf), (self.finite(), health.finite())]
+                vec![(p.error, health.n_nan), (p.warning, health.n_inf), (self.finite_color(), health.n_finite())]
             }
             _ => Vec::new(),
         };
@@ -225,11 +229,11 @@ impl Colors<'_> {
             let how = "no trace has values (stepscope train --numerics trace), and no scalar records a node";
             return vec![(p.raised, how.to_owned())];
         }
-        let unknown = self.model.n_nodes(ItemId::ROOT).saturating_sub(health.known);
+        let unknown = self.model.n_nodes(ItemId::ROOT).saturating_sub(health.n_checked);
         let mut list = vec![
-            (p.error, format!("NaN ({})", health.nan)),
-            (p.warning, format!("infinite ({})", health.inf)),
-            (self.finite(), format!("finite ({})", health.finite())),
+            (p.error, format!("NaN ({})", health.n_nan)),
+            (p.warning, format!("infinite ({})", health.n_inf)),
+            (self.finite_color(), format!("finite ({})", health.n_finite())),
             (p.raised, format!("unknown ({unknown})")),
         ];
         if let Some(first) = self.times.first_non_finite() {
@@ -282,11 +286,11 @@ impl Colors<'_> {
             let why = if self.changes.is_requested() { "Comparing…" } else { "no other graph is open" };
             return vec![(self.palette.raised, why.to_owned())];
         };
-        let Counts { differ, only_here } = diff.of(ItemId::ROOT);
-        let same = self.model.n_nodes(ItemId::ROOT).saturating_sub(differ + only_here);
+        let ChangeCounts { n_differ, n_only_here } = diff.counts(ItemId::ROOT);
+        let same = self.model.n_nodes(ItemId::ROOT).saturating_sub(n_differ + n_only_here);
         let mut list = vec![
-            (self.only_here(), format!("only in this graph ({only_here})")),
-            (self.differs(), format!("other op, device, inputs or attributes ({differ})")),
+            (self.only_here_color(), format!("only in this graph ({n_only_here})")),
+            (self.differs_color(), format!("other op, device, inputs or attributes ({n_differ})")),
             (self.palette.raised, format!("the same in both ({same})")),
         ];
         let n_missing = diff.missing("").len();
@@ -303,7 +307,7 @@ impl Colors<'_> {
         }
         let line = |share: f32| {
             let percent = ui::format::percent(f64::from(share * self.heat_max));
-            (self.heat(share), format!("{percent} of {total}"))
+            (self.heat_color(share), format!("{percent} of {total}"))
         };
         [0.0, 0.25, 0.5, 1.0].map(line).to_vec()
     }

@@ -1,4 +1,4 @@
-//! The graph as text for other programs: SVG as it is on the screen, DOT of what is visible, its nodes as CSV.
+//! The graph as text for other programs: the picture as SVG, the visible graph as DOT, all nodes as CSV.
 
 use super::edges;
 use crate::graph::{
@@ -22,7 +22,7 @@ pub(crate) enum Export {
     Dot,
 }
 
-/// The whole picture as an SVG document, in the colours of the theme; `fill` gives a closed box's.
+/// Returns the entire picture as an SVG document in the colours of the theme; `fill` returns the fill of a closed box.
 pub(crate) fn svg(model: &Model, picture: &Picture, p: &Palette, fill: impl Fn(&PicBox) -> Color32) -> String {
     let [w, h] = picture.size;
     let mut out = format!(
@@ -30,12 +30,12 @@ pub(crate) fn svg(model: &Model, picture: &Picture, p: &Palette, fill: impl Fn(&
          <rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n",
         hex(p.canvas)
     );
-    for b in picture.boxes.iter().filter(|b| b.open) {
-        shape(&mut out, model, b, p.panel, p);
+    for b in picture.boxes.iter().filter(|b| b.is_open) {
+        write_box(&mut out, model, b, p.panel, p);
     }
     for edge in &picture.edges {
         let points: Vec<String> = picture.points(edge).map(|[x, y]| format!("{x:.1},{y:.1}")).collect();
-        let dash = if edge.edge.is_control() { " stroke-dasharray=\"5 4\"" } else { "" };
+        let dash = if edge.metaedge.is_control() { " stroke-dasharray=\"5 4\"" } else { "" };
         let width = edge.width;
         let _ = writeln!(
             out,
@@ -44,13 +44,13 @@ pub(crate) fn svg(model: &Model, picture: &Picture, p: &Palette, fill: impl Fn(&
             hex(p.aggregate)
         );
     }
-    for b in picture.boxes.iter().filter(|b| !b.open) {
-        shape(&mut out, model, b, fill(b), p);
+    for b in picture.boxes.iter().filter(|b| !b.is_open) {
+        write_box(&mut out, model, b, fill(b), p);
     }
     out + "</svg>\n"
 }
 
-/// Every node with its figures in the open traces: zero, and an empty `values`, where no trace has any.
+/// Returns every node with its figures in the open traces: zero, and an empty `values`, without a trace.
 pub(crate) fn csv(model: &Model, times: &Times) -> String {
     let headings =
         ["node", "op", "device", "output_0", "executions", "total_ns", "critical_path_ns", "peak_bytes", "values"];
@@ -72,11 +72,11 @@ pub(crate) fn csv(model: &Model, times: &Times) -> String {
     export::csv(&headings, model.items().filter(|item| model.is_op(*item)).map(row))
 }
 
-fn shape(out: &mut String, model: &Model, b: &PicBox, fill: Color32, p: &Palette) {
+fn write_box(out: &mut String, model: &Model, b: &PicBox, fill: Color32, p: &Palette) {
     let [x0, y0, x1, y1] = b.rect;
     let radius = if model.kind(b.item) == Kind::Op { (y1 - y0) / 2.0 } else { f32::from(metrics::RADIUS) };
-    let text_y = if b.open { y0 + m::LABEL + 4.0 } else { (y0 + y1 + m::LABEL) / 2.0 - 2.0 };
-    let text_color = if b.open { p.text } else { on_fill(fill) };
+    let text_y = if b.is_open { y0 + m::LABEL + 4.0 } else { (y0 + y1 + m::LABEL) / 2.0 - 2.0 };
+    let text_color = if b.is_open { p.text } else { on_fill(fill) };
     let _ = writeln!(
         out,
         "<rect x=\"{x0:.1}\" y=\"{y0:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"{radius:.1}\" fill=\"{}\" stroke=\"{}\">\
@@ -98,10 +98,10 @@ fn hex(color: Color32) -> String {
     format!("#{:02x}{:02x}{:02x}", color.r(), color.g(), color.b())
 }
 
-/// The visible graph in Graphviz's language: open scopes are clusters.
+/// Returns the visible graph in Graphviz's language: open scopes are clusters.
 pub(crate) fn dot(model: &Model, picture: &Picture) -> String {
     let mut out = "digraph {\n  rankdir=BT;\n  node [shape=box, style=rounded];\n".to_owned();
-    // Boxes come outer before inner; a cluster is open until a box comes that is not inside.
+    // Outer boxes come before inner ones; a cluster ends before the first box that is not inside.
     let mut open: Vec<&PicBox> = Vec::new();
     let mut sorted: Vec<&PicBox> = picture.boxes.iter().collect();
     sorted.sort_by_key(|b| b.item);
@@ -112,43 +112,43 @@ pub(crate) fn dot(model: &Model, picture: &Picture) -> String {
         }
         let indent = "  ".repeat(open.len() + 1);
         let label = quote(&model.label(b.item));
-        if b.open {
+        if b.is_open {
             let _ = writeln!(out, "{indent}subgraph cluster_{} {{\n{indent}  label={label};", b.item.0);
             open.push(b);
         } else {
-            let what = match model.is_op(b.item) {
+            let tooltip = match model.is_op(b.item) {
                 true => model.op(b.item).to_owned(),
                 false => ui::format::count_of(u64::from(model.n_nodes(b.item)), "node"),
             };
-            let _ = writeln!(out, "{indent}n{} [label={label}, tooltip={}];", b.item.0, quote(&what));
+            let _ = writeln!(out, "{indent}n{} [label={label}, tooltip={}];", b.item.0, quote(&tooltip));
         }
     }
     for depth in (1..=open.len()).rev() {
         let _ = writeln!(out, "{}}}", "  ".repeat(depth));
     }
-    for (from, to, control, label) in visible_edges(model, picture) {
-        let style = if control { ", style=dashed" } else { "" };
+    for (from, to, is_control, label) in visible_edges(model, picture) {
+        let style = if is_control { ", style=dashed" } else { "" };
         let _ = writeln!(out, "  n{from} -> n{to} [label={}{style}];", quote(&label));
     }
     out + "}\n"
 }
 
-/// Edges between visible boxes that are not open, each pair once with the sum of its edges.
+/// Returns the edges between closed boxes, each pair once: (producer, consumer, is control, label).
 fn visible_edges(model: &Model, picture: &Picture) -> Vec<(u32, u32, bool, String)> {
-    let mut joined: BTreeMap<(u32, u32), MetaEdge> = BTreeMap::new();
+    let mut metaedges: BTreeMap<(u32, u32), MetaEdge> = BTreeMap::new();
     for edge in model.flow_into(ItemId::ROOT) {
-        let ends = picture.stand_in(model, edge.src).zip(picture.stand_in(model, edge.dst));
-        let Some((from, to)) = ends.filter(|(from, to)| from.item != to.item && !from.open && !to.open) else {
+        let ends = picture.innermost_box(model, edge.src).zip(picture.innermost_box(model, edge.dst));
+        let Some((from, to)) = ends.filter(|(from, to)| from.item != to.item && !from.is_open && !to.is_open) else {
             continue;
         };
-        joined
+        metaedges
             .entry((from.item.0, to.item.0))
-            .and_modify(|all| all.add(edge))
+            .and_modify(|metaedge| metaedge.add(edge))
             .or_insert_with(|| MetaEdge::of(from.item, to.item, edge));
     }
-    joined
+    metaedges
         .into_iter()
-        .map(|((from, to), e)| (from, to, e.is_control(), edges::text(model, &e).unwrap_or_default()))
+        .map(|((from, to), e)| (from, to, e.is_control(), edges::label_text(model, &e).unwrap_or_default()))
         .collect()
 }
 

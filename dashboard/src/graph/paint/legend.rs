@@ -1,12 +1,14 @@
 //! The legend of the colours, in a corner of the view.
 
-use super::scene::{Scene, overlay};
+use super::scene::{Scene, paint_overlay};
 use egui::{FontId, Rect, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use ui::theme::metrics;
 
+/// Entries of the legend, at most.
 const LEGEND_MAX: usize = 10;
 
-pub(crate) fn corner_of(view: Rect, legend_size: Vec2) -> Rect {
+/// Returns the rect of a legend of this size, in the lower left corner of the view.
+pub(crate) fn legend_rect(view: Rect, legend_size: Vec2) -> Rect {
     Rect::from_min_size(view.left_bottom() + vec2(metrics::PAD, -metrics::PAD - legend_size.y), legend_size)
 }
 
@@ -22,8 +24,8 @@ pub(crate) fn legend_ui(ui: &Ui, scene: &Scene<'_>) -> Vec2 {
         .collect();
     let width = galleys.iter().map(|(_, text)| text.size().x).fold(0.0, f32::max);
     let size = vec2(width + metrics::SWATCH + 3.0 * metrics::PAD, row * galleys.len() as f32 + 2.0 * metrics::GAP);
-    let frame = corner_of(scene.view, size);
-    overlay(&painter, scene, frame);
+    let frame = legend_rect(scene.view, size);
+    paint_overlay(&painter, scene, frame);
     let mut at = frame.min + vec2(metrics::PAD, metrics::GAP);
     for (color, text) in galleys {
         let swatch = Rect::from_min_size(at + vec2(0.0, (row - metrics::SWATCH) / 2.0), Vec2::splat(metrics::SWATCH));

@@ -1,6 +1,6 @@
-//! A picture as shapes: `camera` and `motion` say where it is on the screen, `color` what boxes are filled with;
-//! `scene` joins them for a frame, `visible` paints what is in view with `boxes`, `notes` and `edges`; `minimap` and
-//! `legend` lie over it. `export` writes a picture as text.
+//! Paints a picture. `camera` and `motion` map it to the screen, `color` fills its boxes; `scene` has the inputs of a
+//! frame, and `visible` paints the part in view with `boxes`, `notes` and `edges`; `minimap` and `legend` are overlays.
+//! `export` writes a picture as text.
 
 mod boxes;
 mod camera;
@@ -19,7 +19,7 @@ pub(super) use camera::Camera;
 pub use color::ColorBy;
 pub(super) use color::{COLOR_MODES, Colors, assign_structure_colors};
 pub(super) use export::{Export, csv, dot, svg};
-pub(super) use legend::{corner_of, legend_ui};
+pub(super) use legend::{legend_rect, legend_ui};
 pub(super) use minimap::minimap_ui;
 pub(super) use motion::{Flight, Transition};
 pub(super) use scene::Scene;

@@ -1,6 +1,6 @@
 //! Motion between two pictures and between two cameras: short, and skipped by any input.
 
-use super::camera::{Camera, carry};
+use super::camera::{Camera, map_point};
 use crate::graph::{
     layout::{PicBox, Picture},
     model::Model,
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Duration of a transition or flight, seconds.
 const DURATION: f64 = 0.2;
 
-/// A transition, in which boxes move from their places in the old picture.
+/// A transition to a new picture: boxes move from their places in the old one.
 pub(crate) struct Transition {
     from: Arc<Picture>,
     /// Added to the old picture's coordinates, so that the clicked box stays where it is.
@@ -19,7 +19,7 @@ pub(crate) struct Transition {
     start: f64,
 }
 
-/// The progress of a motion, 0 to 1, slow at both ends.
+/// Returns the progress of a motion, 0 to 1, slow at both ends.
 fn ease(start: f64, now: f64) -> f32 {
     let t = ((now - start) / DURATION).clamp(0.0, 1.0) as f32;
     t * t * (3.0 - 2.0 * t)
@@ -34,17 +34,17 @@ impl Transition {
         ease(self.start, now)
     }
 
-    /// The rect of a box of the new picture, `t` of the way. New boxes come out of the box that contained them.
+    /// Returns the rect of a box of the new picture at progress `t`. New boxes come out of the box around them.
     pub fn rect_of(&self, model: &Model, to: &Picture, b: &PicBox, t: f32) -> [f32; 4] {
-        let Some(old) = self.from.stand_in(model, b.item) else { return b.rect };
+        let Some(old) = self.from.innermost_box(model, b.item) else { return b.rect };
         let [dx, dy] = self.shift;
         let moved = [old.rect[0] + dx, old.rect[1] + dy, old.rect[2] + dx, old.rect[3] + dy];
         let start = if old.item == b.item {
             moved
         } else {
-            let Some(holder) = to.find(old.item) else { return b.rect };
-            let carry = |p: Pos2| carry(holder.rect, moved, p);
-            let (min, max) = (carry(pos2(b.rect[0], b.rect[1])), carry(pos2(b.rect[2], b.rect[3])));
+            let Some(outer) = to.find(old.item) else { return b.rect };
+            let map = |corner: Pos2| map_point(outer.rect, moved, corner);
+            let (min, max) = (map(pos2(b.rect[0], b.rect[1])), map(pos2(b.rect[2], b.rect[3])));
             [min.x, min.y, max.x, max.y]
         };
         std::array::from_fn(|i| start[i] + (b.rect[i] - start[i]) * t)
@@ -59,7 +59,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// The camera at `now`, and whether the flight has ended.
+    /// Returns the camera at `now`, and whether the flight has ended.
     pub fn camera_at(&self, now: f64) -> (Camera, bool) {
         let t = ease(self.start, now);
         (self.from.lerp(self.to, t), t >= 1.0)

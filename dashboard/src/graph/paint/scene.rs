@@ -11,6 +11,7 @@ use ui::theme::{Palette, metrics};
 
 /// Boxes or edges in view above which there are neither labels nor curves.
 pub(super) const DETAIL_MAX: usize = 1_000;
+
 /// Everything that a frame paints.
 pub(crate) struct Scene<'a> {
     pub model: &'a Model,
@@ -24,7 +25,7 @@ pub(crate) struct Scene<'a> {
     pub traced: Option<&'a FxHashSet<ItemId>>,
     /// Opacity of edges while they fade in, 0..=1.
     pub fade: f32,
-    /// Rects of boxes, also while they move between two pictures.
+    /// Returns the rect of a box, also while boxes move between two pictures.
     pub rect_of: &'a dyn Fn(&PicBox) -> [f32; 4],
 }
 
@@ -37,22 +38,22 @@ impl Scene<'_> {
         self.traced.is_some_and(|traced| !traced.contains(&item))
     }
 
-    /// A font for the zoom, in half points so that the atlas holds few sizes; `None` when illegible.
+    /// Returns a font for the zoom, in half points so that the atlas holds few sizes; `None` if illegible.
     pub fn font(&self, size: f32) -> Option<FontId> {
         let size = (size * self.camera.zoom * 2.0).round() / 2.0;
         (size >= 6.5).then(|| FontId::proportional(size.min(24.0)))
     }
 
-    /// The font of a box's name: as `font`, but where that is illegible the smallest legible one, if the box is high
+    /// Returns the font of a box's name: that of [`Self::font`], or else the smallest legible one, if the box is high
     /// enough.
     pub fn name_font(&self, size: f32, rect: Rect) -> Option<FontId> {
-        let least = FontId::proportional(metrics::TEXT_TICK);
-        self.font(size).filter(|f| f.size >= least.size).or((rect.height() >= least.size).then_some(least))
+        let smallest = FontId::proportional(metrics::TEXT_TICK);
+        self.font(size).filter(|f| f.size >= smallest.size).or((rect.height() >= smallest.size).then_some(smallest))
     }
 }
 
-/// Text on one line, cut with an ellipsis where it does not fit.
-pub(super) fn text_in(painter: &Painter, text: &str, font: FontId, color: Color32, rect: Rect, align: Align2) {
+/// Paints text on one line, cut with an ellipsis if it does not fit.
+pub(super) fn paint_text(painter: &Painter, text: &str, font: FontId, color: Color32, rect: Rect, align: Align2) {
     if rect.width() < font.size {
         return;
     }
@@ -63,8 +64,8 @@ pub(super) fn text_in(painter: &Painter, text: &str, font: FontId, color: Color3
     painter.galley(at, galley, color);
 }
 
-/// The background of what lies over a corner of the view.
-pub(super) fn overlay(painter: &Painter, scene: &Scene<'_>, rect: Rect) {
+/// Paints the background of an overlay in a corner of the view.
+pub(super) fn paint_overlay(painter: &Painter, scene: &Scene<'_>, rect: Rect) {
     let p = scene.palette();
     let (fill, stroke) = (p.panel.gamma_multiply(0.94), Stroke::new(metrics::HAIRLINE, p.border));
     painter.rect(rect, metrics::RADIUS, fill, stroke, StrokeKind::Inside);

@@ -1,10 +1,10 @@
-//! The selected item in detail, to the right of the picture.
+//! The details of the selected item, to the right of the picture.
 
 use super::step_chart;
 use crate::{
     ViewKind,
     graph::{
-        analysis::{Counts, GraphDiff, MAX_STEPS, StepCost, Tag, Times, step_summary},
+        analysis::{ChangeCounts, GraphDiff, MAX_STEPS, StepCost, Tag, Times, step_summary},
         model::{Control, Edge, ItemId, Kind, Model, attr_text, output_shape},
         state::GraphView,
     },
@@ -22,15 +22,15 @@ const ROWS_MAX: usize = 40;
 /// An action on the selected item.
 pub(crate) enum Action {
     Reveal(ItemId),
-    /// Toggle the highlight of everything the item depends on, or (forward) of what depends on it.
+    /// Toggle the highlight of all that the item depends on, or (`forward`) of all that depends on the item.
     Trace {
-        /// Towards consumers.
         forward: bool,
     },
     /// Start or end a path between two items.
     Path,
     /// Show the item's slices.
     Timeline,
+    /// Show a step in the timeline.
     Step {
         trace_idx: usize,
         ns: Range<i64>,
@@ -42,28 +42,28 @@ pub(crate) enum Action {
 }
 
 impl GraphView {
-    /// Shows everything that is known of an item; returns what was clicked.
+    /// Shows the details of an item; returns the action that was clicked.
     pub(crate) fn details(&self, ui: &mut Ui, model: &Model, item: ItemId) -> Option<Action> {
         let (times, is_op) = (&self.times, model.is_op(item));
-        let header = self.header(ui, model, item);
+        let header = self.header_ui(ui, model, item);
         ui.separator();
         let area = ScrollArea::vertical().auto_shrink([false, false]);
         let content = area.show(ui, |ui| {
             if let Some(diff) = self.changes.diff() {
-                changed(ui, model, diff, item);
+                changes_ui(ui, model, diff, item);
             }
-            let own = if is_op { node(ui, model, times, item) } else { scope(ui, model, times, item) };
-            let tag = summaries(ui, self.summaries.tags());
-            health(ui, times, item, is_op);
-            time(ui, times, item);
-            let step = over_steps(ui, self.over_steps.steps());
-            own.or(tag).or(step)
+            let link = if is_op { node_ui(ui, model, times, item) } else { scope_ui(ui, model, times, item) };
+            let tag = summaries_ui(ui, self.summaries.tags());
+            health_ui(ui, times, item, is_op);
+            time_ui(ui, times, item);
+            let step = steps_ui(ui, self.step_costs.steps());
+            link.or(tag).or(step)
         });
         header.or(content.inner)
     }
 
-    /// Name and buttons.
-    fn header(&self, ui: &mut Ui, model: &Model, item: ItemId) -> Option<Action> {
+    /// Shows the name and the buttons.
+    fn header_ui(&self, ui: &mut Ui, model: &Model, item: ItemId) -> Option<Action> {
         let mut action = None;
         ui.horizontal(|ui| {
             ui.heading(model.label(item).as_ref());
@@ -76,11 +76,11 @@ impl GraphView {
         ui.add(egui::Label::new(RichText::new(model.name(item)).monospace().color(palette(ui).text_weak)).wrap());
         ui.add_space(metrics::GAP);
         ui.horizontal_wrapped(|ui| {
-            let mut button = |text: &str, hint: &str, then: Action| {
+            let mut button = |text: &str, hint: &str, on_click: Action| {
                 let response = ui.button(text);
                 let response = if hint.is_empty() { response } else { response.on_hover_text(hint) };
                 if response.clicked() {
-                    action = Some(then);
+                    action = Some(on_click);
                 }
             };
             if self.traced.is_some() {
@@ -108,24 +108,24 @@ impl GraphView {
 }
 
 /// Shows the differences from the other graph: of a node in full, of a scope as counts.
-fn changed(ui: &mut Ui, model: &Model, diff: &GraphDiff, item: ItemId) {
-    let Counts { differ, only_here } = diff.of(item);
+fn changes_ui(ui: &mut Ui, model: &Model, diff: &GraphDiff, item: ItemId) {
+    let ChangeCounts { n_differ, n_only_here } = diff.counts(item);
     section(ui, "Compared with the other graph");
     if model.is_op(item) {
-        if only_here > 0 {
+        if n_only_here > 0 {
             ui.label("only in this graph");
-        } else if differ == 0 {
+        } else if n_differ == 0 {
             ui.label("the same in both");
         }
-        for (what, here, there) in diff.differences(model, item) {
-            ui.label(RichText::new(what).color(palette(ui).text_weak));
+        for (property, here, there) in diff.differences(model, item) {
+            ui.label(RichText::new(property).color(palette(ui).text_weak));
             ui.add(egui::Label::new(format!("here: {here}")).wrap());
             ui.add(egui::Label::new(format!("there: {there}")).wrap());
         }
         return;
     }
     let nodes = |n: usize| format::count_of(n as u64, "node");
-    ui.label(format!("{} only in this graph, {} differ", nodes(only_here as usize), nodes(differ as usize)));
+    ui.label(format!("{} only in this graph, {} differ", nodes(n_only_here as usize), nodes(n_differ as usize)));
     let missing = diff.missing(model.name(item));
     if !missing.is_empty() {
         ui.label(format!("{} only in the other graph:", nodes(missing.len())));
@@ -135,8 +135,8 @@ fn changed(ui: &mut Ui, model: &Model, diff: &GraphDiff, item: ItemId) {
     }
 }
 
-/// The tags that record the item; a click leads to the curve or the histogram.
-fn summaries(ui: &mut Ui, tags: &[Tag]) -> Option<Action> {
+/// Shows the tags that record the item; a click leads to the chart or the histogram.
+fn summaries_ui(ui: &mut Ui, tags: &[Tag]) -> Option<Action> {
     if tags.is_empty() {
         return None;
     }
@@ -173,7 +173,7 @@ fn row(ui: &mut Ui, name: &str, value: &str) {
     ui.end_row();
 }
 
-fn node(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Action> {
+fn node_ui(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Action> {
     let def = model.node_def(item);
     Grid::new("node").num_columns(2).show(ui, |ui| {
         row(ui, "op", model.op(item));
@@ -200,15 +200,15 @@ fn node(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Actio
     let outputs: Vec<(ItemId, &Edge)> = model.outputs(item).map(|e| (e.dst, e)).collect();
     for (edges, titles) in [(inputs, ["Inputs", "Control inputs"]), (outputs, ["Outputs", "Control outputs"])] {
         for (title, control) in titles.into_iter().zip([false, true]) {
-            let some: Vec<_> = edges.iter().copied().filter(|(_, e)| e.control == control).collect();
-            clicked = clicked.or(links(ui, model, title, &some));
+            let group: Vec<_> = edges.iter().copied().filter(|(_, e)| e.is_control == control).collect();
+            clicked = clicked.or(links_ui(ui, model, title, &group));
         }
     }
     clicked.map(Action::Reveal)
 }
 
-/// A list of nodes that can be clicked, with the shapes of what they carry.
-fn links(ui: &mut Ui, model: &Model, title: &str, edges: &[(ItemId, &Edge)]) -> Option<ItemId> {
+/// Shows the nodes at the other ends of edges as links, with the shapes of the tensors.
+fn links_ui(ui: &mut Ui, model: &Model, title: &str, edges: &[(ItemId, &Edge)]) -> Option<ItemId> {
     if edges.is_empty() {
         return None;
     }
@@ -219,7 +219,8 @@ fn links(ui: &mut Ui, model: &Model, title: &str, edges: &[(ItemId, &Edge)]) -> 
             if ui.link(model.name(other)).clicked() {
                 clicked = Some(other);
             }
-            let shape = model.node_def(edge.src).filter(|_| !edge.control).and_then(|def| output_shape(def, edge.port));
+            let shape =
+                model.node_def(edge.src).filter(|_| !edge.is_control).and_then(|def| output_shape(def, edge.port));
             if let Some(shape) = shape {
                 ui.label(RichText::new(shape.to_string()).weak().small());
             }
@@ -228,7 +229,7 @@ fn links(ui: &mut Ui, model: &Model, title: &str, edges: &[(ItemId, &Edge)]) -> 
     clicked
 }
 
-fn scope(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Action> {
+fn scope_ui(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Action> {
     Grid::new("scope").num_columns(2).show(ui, |ui| {
         row(ui, "kind", model.control(item).map_or(model.kind(item).name(), Control::name));
         row(ui, "nodes", &format::count(u64::from(model.n_nodes(item))));
@@ -240,12 +241,12 @@ fn scope(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Acti
         };
         row(ui, "structure", &text);
     });
-    histogram(ui, "Ops", &model.op_counts(item).collect::<Vec<_>>());
-    histogram(ui, "Devices", &times.device_counts(model, item));
-    same_structure(ui, model, item).map(Action::Reveal)
+    counts_ui(ui, "Ops", &model.op_counts(item).collect::<Vec<_>>());
+    counts_ui(ui, "Devices", &times.device_counts(model, item));
+    same_structure_ui(ui, model, item).map(Action::Reveal)
 }
 
-fn histogram(ui: &mut Ui, title: &str, counts: &[(&str, u32)]) {
+fn counts_ui(ui: &mut Ui, title: &str, counts: &[(&str, u32)]) {
     section(ui, &format!("{title} ({})", counts.len()));
     Grid::new(title).num_columns(2).show(ui, |ui| {
         for &(name, n) in counts.iter().take(ROWS_MAX) {
@@ -257,7 +258,7 @@ fn histogram(ui: &mut Ui, title: &str, counts: &[(&str, u32)]) {
     }
 }
 
-fn same_structure(ui: &mut Ui, model: &Model, item: ItemId) -> Option<ItemId> {
+fn same_structure_ui(ui: &mut Ui, model: &Model, item: ItemId) -> Option<ItemId> {
     let class = model.structure(item);
     if class.n_members < 2 {
         return None;
@@ -273,13 +274,13 @@ fn same_structure(ui: &mut Ui, model: &Model, item: ItemId) -> Option<ItemId> {
     clicked
 }
 
-/// Whether values are finite, where they were checked.
-fn health(ui: &mut Ui, times: &Times, item: ItemId, is_op: bool) {
+/// Shows whether values are finite, where they were checked.
+fn health_ui(ui: &mut Ui, times: &Times, item: ItemId, is_op: bool) {
     let health = times.of(item).health;
     let Some(text) = health.text(is_op) else { return };
     section(ui, "Values");
     let p = palette(ui);
-    let color = match (health.nan, health.inf) {
+    let color = match (health.n_nan, health.n_inf) {
         (0, 0) => p.good,
         (0, _) => p.warning,
         _ => p.error,
@@ -287,7 +288,7 @@ fn health(ui: &mut Ui, times: &Times, item: ItemId, is_op: bool) {
     ui.colored_label(color, text);
 }
 
-fn time(ui: &mut Ui, times: &Times, item: ItemId) {
+fn time_ui(ui: &mut Ui, times: &Times, item: ItemId) {
     let time = times.of(item);
     if time.count == 0 {
         return;
@@ -309,8 +310,8 @@ fn time(ui: &mut Ui, times: &Times, item: ItemId) {
     });
 }
 
-/// The item's time in each step; a click leads to the step.
-fn over_steps(ui: &mut Ui, steps: &[StepCost]) -> Option<Action> {
+/// Shows the item's time in each step; a click leads to the step.
+fn steps_ui(ui: &mut Ui, steps: &[StepCost]) -> Option<Action> {
     if steps.is_empty() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What stands around the picture: `toolbar` above it with `search`, `details` of the selection with `step_chart` to
+//! The widgets around the picture: `toolbar` above it with `search`, `details` of the selection with `step_chart` to
 //! its right.
 
 pub(super) mod details;

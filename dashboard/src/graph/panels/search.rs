@@ -21,13 +21,13 @@ pub(crate) struct Search {
     query: Query,
     typed: String,
     hits: Vec<ItemId>,
-    /// The hit that Enter goes to.
-    at: usize,
-    /// Whether the arrow keys moved to another hit, to which the list must scroll.
-    moved: bool,
+    /// The index of the hit that Enter reveals next.
+    hit_idx: usize,
+    /// Whether the list must scroll to `hit_idx`, because the arrow keys moved it.
+    must_scroll: bool,
     model: Option<Arc<Model>>,
     /// The generation of [`Times`] whose devices were searched.
-    generation: u64,
+    times_generation: u64,
     wants_focus: bool,
     /// Whether the list of hits is shown.
     pub is_open: bool,
@@ -40,16 +40,16 @@ impl Search {
         self.is_open = true;
     }
 
-    /// Shows the box; returns the hit that was chosen.
-    pub fn field(&mut self, ui: &mut Ui, model: &Arc<Model>, times: &Times) -> Option<ItemId> {
+    /// Shows the search box; returns the hit that was chosen.
+    pub fn field_ui(&mut self, ui: &mut Ui, model: &Arc<Model>, times: &Times) -> Option<ItemId> {
         let id = ui.scope_id().with("graph search");
         let n = self.hits.len();
         if n > 0 && ui.memory(|memory| memory.has_focus(id)) {
             // Read before the field consumes these keys.
             let [down, up] = [egui::Key::ArrowDown, egui::Key::ArrowUp]
                 .map(|key| ui.input_mut(|i| i.count_and_consume_key(egui::Modifiers::NONE, key)));
-            self.at = (self.at + down + (n - up % n)) % n;
-            self.moved |= down != up;
+            self.hit_idx = (self.hit_idx + down + (n - up % n)) % n;
+            self.must_scroll |= down != up;
         }
         let edit = TextEdit::singleline(&mut self.typed).id(id).hint_text("Search names and ops  ( / )");
         let response = ui.add(edit.desired_width(200.0));
@@ -71,52 +71,53 @@ impl Search {
             ui.label(RichText::new(format::count_of(self.hits.len() as u64, "hit")).color(palette(ui).text_weak));
         }
         if enter && !self.hits.is_empty() {
-            let hit = self.hits[self.at % self.hits.len()];
-            self.at = (self.at + 1) % self.hits.len();
+            let hit = self.hits[self.hit_idx % self.hits.len()];
+            self.hit_idx = (self.hit_idx + 1) % self.hits.len();
             response.request_focus();
             return Some(hit);
         }
         None
     }
 
+    /// Searches again if the query, the model or the devices changed.
     fn update(&mut self, model: &Arc<Model>, times: &Times) {
-        let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
-        let same_devices = !self.query.has_device() || self.generation == times.generation();
-        if same_model && same_devices && self.query.text() == self.typed {
+        let is_same_model = self.model.as_ref().is_some_and(|searched| Arc::ptr_eq(searched, model));
+        let has_same_devices = !self.query.has_device() || self.times_generation == times.generation();
+        if is_same_model && has_same_devices && self.query.text() == self.typed {
             return;
         }
-        self.generation = times.generation();
+        self.times_generation = times.generation();
         self.query.set(&self.typed);
         self.model = Some(Arc::clone(model));
-        self.at = 0;
+        self.hit_idx = 0;
         self.hits.clear();
         if !self.typed.is_empty() {
             self.hits.extend(model.items().skip(1).filter(|&i| self.query.matches(model, i, times.device(model, i))));
         }
     }
 
-    /// The hits, shown row by row as far as they are in view. Returns the one that was clicked.
-    pub fn list(&mut self, ui: &mut Ui, model: &Model) -> Option<ItemId> {
+    /// Shows the hits that are in view; returns the one that was clicked.
+    pub fn list_ui(&mut self, ui: &mut Ui, model: &Model) -> Option<ItemId> {
         let mut chosen = None;
         let weak = palette(ui).text_weak;
         let area = ScrollArea::vertical().auto_shrink([false, true]).max_height(LIST_H).min_scrolled_height(LIST_H);
         let pitch = metrics::ROW_H + ui.spacing().item_spacing.y;
-        let area = match std::mem::take(&mut self.moved) {
-            true => area.vertical_scroll_offset((self.at as f32 * pitch - LIST_H / 2.0).max(0.0)),
+        let area = match std::mem::take(&mut self.must_scroll) {
+            true => area.vertical_scroll_offset((self.hit_idx as f32 * pitch - LIST_H / 2.0).max(0.0)),
             false => area,
         };
         area.show_rows(ui, metrics::ROW_H, self.hits.len(), |ui, rows| {
-            for at in rows {
-                let hit = self.hits[at];
+            for idx in rows {
+                let hit = self.hits[idx];
                 ui.horizontal(|ui| {
-                    if ui.selectable_label(at == self.at, model.name(hit)).clicked() {
+                    if ui.selectable_label(idx == self.hit_idx, model.name(hit)).clicked() {
                         chosen = Some(hit);
                     }
-                    let what = match model.is_op(hit) {
+                    let kind = match model.is_op(hit) {
                         true => model.op(hit).to_owned(),
                         false => format::count_of(u64::from(model.n_nodes(hit)), "node"),
                     };
-                    ui.label(RichText::new(what).color(weak).small());
+                    ui.label(RichText::new(kind).color(weak).small());
                 });
             }
         });

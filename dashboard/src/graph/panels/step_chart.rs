@@ -15,7 +15,7 @@ pub(super) fn chart_ui<'a>(ui: &mut Ui, steps: &'a [StepCost]) -> Option<&'a Ste
     describe(&response, || step_summary(steps));
     let painter = ui.painter_at(rect);
     painter.rect_filled(rect, f32::from(metrics::RADIUS), p.canvas);
-    let most = steps.iter().map(|s| s.total_ns).max().unwrap_or(0).max(1);
+    let max_ns = steps.iter().map(|s| s.total_ns).max().unwrap_or(0).max(1);
     let width = rect.width() / steps.len().max(1) as f32;
     let bar = |i: usize, share: f64| {
         let (left, top) = (rect.left() + i as f32 * width, rect.bottom() - rect.height() * share as f32);
@@ -23,11 +23,11 @@ pub(super) fn chart_ui<'a>(ui: &mut Ui, steps: &'a [StepCost]) -> Option<&'a Ste
     };
     let mut mesh = Mesh::default();
     for (i, step) in steps.iter().enumerate() {
-        mesh.add_colored_rect(bar(i, step.total_ns as f64 / most as f64), p.series(0));
+        mesh.add_colored_rect(bar(i, step.total_ns as f64 / max_ns as f64), p.series(0));
     }
     painter.add(mesh);
-    let pointed = response.hover_pos().map(|at| ((at.x - rect.left()) / width) as usize);
-    let (i, step) = pointed.and_then(|i| Some((i, steps.get(i)?)))?;
+    let hovered_idx = response.hover_pos().map(|at| ((at.x - rect.left()) / width) as usize);
+    let (i, step) = hovered_idx.and_then(|i| Some((i, steps.get(i)?)))?;
     painter.rect_stroke(bar(i, 1.0), 0.0, Stroke::new(metrics::HAIRLINE, p.highlight), StrokeKind::Inside);
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.label(format!("{}: {}", step.name, format::duration_ns(step.total_ns)));

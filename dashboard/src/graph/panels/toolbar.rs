@@ -17,13 +17,14 @@ use ui::{
 };
 
 impl GraphView {
-    pub(crate) fn tools(&mut self, ui: &mut Ui, data: &Data, model: &Arc<Model>) {
+    /// Shows the controls.
+    pub(crate) fn toolbar_ui(&mut self, ui: &mut Ui, data: &Data, model: &Arc<Model>) {
         if data.graphs.len() > 1 {
             let name = data.graphs.get(self.graph_idx).map_or("", |graph| &*graph.name);
             let choice = ComboBox::from_id_salt("graph").selected_text(name).show_ui(ui, |ui| {
                 for (idx, graph) in data.graphs.iter().enumerate() {
                     if ui.selectable_value(&mut self.graph_idx, idx, &*graph.name).clicked() {
-                        self.wanted_graph = None;
+                        self.requested_graph = None;
                     }
                 }
             });
@@ -48,7 +49,7 @@ impl GraphView {
             choice.response.labelled_by(label.id);
         }
         if ui.button("Fit").on_hover_text("Fit the graph (F)").clicked() {
-            self.fit = true;
+            self.needs_fit = true;
         }
         if ui.button("Expand one level").on_hover_text("Expand one level of scopes (E)").clicked() {
             self.open_level(model);
@@ -56,7 +57,7 @@ impl GraphView {
         if ui.button("Collapse all").on_hover_text("Collapse all scopes").clicked() {
             self.close_all(model);
         }
-        if let Some(hit) = self.search.field(ui, model, &self.times) {
+        if let Some(hit) = self.search.field_ui(ui, model, &self.times) {
             self.reveal(model, hit);
         }
         ui.menu_button("Copy", |ui| {

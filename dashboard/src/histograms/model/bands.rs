@@ -8,6 +8,7 @@ use ui::chart::{Bounds, extent};
 
 /// Steps that a card shows, at most.
 pub const MAX_STEPS: usize = 400;
+/// The number of quantiles.
 const N: usize = Histogram::QUANTILES.len();
 
 /// The quantiles of one histogram.
@@ -35,6 +36,7 @@ pub struct Bands {
     pub rows: Vec<BandRow>,
     /// The bounds of all rows.
     pub bounds: Bounds,
+    /// The number of rows and the axis for which the bands were computed.
     stamp: Option<(usize, XAxis)>,
 }
 
@@ -63,7 +65,7 @@ impl Bands {
         self.bounds = Bounds::around(extent(x), extent(y));
     }
 
-    /// The row whose position is nearest to `x`.
+    /// Returns the row whose position is nearest to `x`.
     pub fn nearest(&self, x: f64) -> Option<&BandRow> {
         self.rows.iter().min_by(|a, b| (a.x - x).abs().total_cmp(&(b.x - x).abs()))
     }

@@ -1,5 +1,4 @@
-//! Histograms made comparable: re-binned to equal bins over their common range, and thinned to a card's height. No
-//! egui.
+//! Comparable histograms: re-binned to equal bins over their common range, and thinned to a card's height. No egui.
 //!
 //! As TensorBoard does it (plugins/histogram/tf_histogram_dashboard, `vz_histogram_timeseries`): 30 bins over the union
 //! of all ranges; a bucket gives each bin the share of its count that overlaps it.
@@ -27,11 +26,10 @@ fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
         if !is_finite || right < lo || left > hi {
             continue;
         }
-        let place = |x: f64| (((x - lo) / bin_w).floor().max(0.0) as usize).min(N_BINS - 1);
-        let (first, last) = (place(left), place(right));
+        let bin_idx = |x: f64| (((x - lo) / bin_w).floor().max(0.0) as usize).min(N_BINS - 1);
+        let (first, last) = (bin_idx(left), bin_idx(right));
         if first == last {
-            let inside = overlap(left, right, lo, hi);
-            bins[first] += bucket.count * inside;
+            bins[first] += bucket.count * overlap(left, right, lo, hi);
             continue;
         }
         for (i, bin) in bins.iter_mut().enumerate().take(last + 1).skip(first) {
@@ -42,7 +40,7 @@ fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
     bins
 }
 
-/// The share of `left..right` that lies in `start..end`; 1 for an interval without a width.
+/// Returns the share of `left..right` that lies in `start..end`; 1 for an interval without a width.
 fn overlap(left: f64, right: f64, start: f64, end: f64) -> f64 {
     let width = right - left;
     if width <= 0.0 { 1.0 } else { ((right.min(end) - left.max(start)) / width).clamp(0.0, 1.0) }
@@ -72,6 +70,7 @@ pub struct Ridges {
     pub greatest: f64,
     /// Least and greatest value of the newest histogram.
     pub newest: Option<[f64; 2]>,
+    /// The number of rows and the axis for which the ridges were computed.
     stamp: Option<(usize, XAxis)>,
 }
 
@@ -87,8 +86,8 @@ impl Ridges {
         let read = |row: usize| Some((row, series.histogram(row).ok()?));
         let chosen: Vec<(usize, Histogram)> = thinned(series.len(), MAX_RIDGES).into_iter().filter_map(read).collect();
         self.newest = chosen.last().map(|(_, newest)| [newest.min, newest.max]);
-        let full = chosen.iter().filter(|(_, value)| value.min.is_finite() && value.max.is_finite());
-        let range = extent(full.flat_map(|(_, value)| [value.min, value.max]));
+        let finite = chosen.iter().filter(|(_, value)| value.min.is_finite() && value.max.is_finite());
+        let range = extent(finite.flat_map(|(_, value)| [value.min, value.max]));
         [self.lo, self.hi] = Bounds::around(range, range).x;
         let ridge = |(row, value): &(usize, Histogram)| Ridge {
             row: *row,
@@ -107,7 +106,7 @@ impl Ridges {
     }
 }
 
-/// The position of a row on an axis.
+/// Returns the position of a row on an axis.
 pub fn position(series: &HistogramSeries, row: usize, axis: XAxis) -> f64 {
     match axis {
         XAxis::Step => series.step[row] as f64,
@@ -116,7 +115,7 @@ pub fn position(series: &HistogramSeries, row: usize, axis: XAxis) -> f64 {
     }
 }
 
-/// At most `max` indices below `n`, evenly spaced, the last index among them.
+/// Returns at most `max` indices below `n`, evenly spaced and including the last one.
 pub fn thinned(n: usize, max: usize) -> Vec<usize> {
     let stride = n.div_ceil(max).max(1);
     let mut rows: Vec<usize> = (0..n).rev().step_by(stride).collect();

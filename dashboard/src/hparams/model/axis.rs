@@ -7,6 +7,7 @@ use ui::{
     format,
 };
 
+/// The scale of an axis of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AxisScale {
     #[default]
@@ -21,9 +22,9 @@ impl Choice for AxisScale {
 }
 
 impl AxisScale {
-    /// The default scale of a column: logarithmic for values over three decades, and for a few values that are spaced
-    /// more evenly by their logarithm (1e-4, 1e-3, 1e-2; 32, 64, 128).
-    pub fn usual(column: &Column) -> Self {
+    /// Returns the default scale of a column: logarithmic for values over three decades, and for a few values that are
+    /// spaced more evenly by their logarithm (1e-4, 1e-3, 1e-2; 32, 64, 128).
+    pub fn default_for(column: &Column) -> Self {
         let few: Vec<f64> = column.values.iter().filter_map(finite).collect();
         match column.extent {
             Some([lo, hi]) if lo > 0.0 && hi / lo >= 1e3 => Self::Log,
@@ -34,7 +35,7 @@ impl AxisScale {
         }
     }
 
-    /// The next scale that the column supports.
+    /// Returns the next scale that the column supports.
     pub fn next(self, column: &Column) -> Self {
         let can_log = column.extent.is_some_and(|[lo, _]| lo > 0.0);
         match self {
@@ -45,6 +46,7 @@ impl AxisScale {
     }
 }
 
+/// A column as an axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
     pub key: Key,
@@ -59,6 +61,7 @@ enum Kind {
     Numbers([f64; 2], Vec<f64>),
     /// All numbers, sorted: positions are ranks.
     Ranks(Vec<f64>),
+    /// All values, evenly spaced.
     Values(Vec<Cell>),
 }
 
@@ -83,7 +86,7 @@ impl Axis {
         Self { key: column.key.clone(), scale, kind }
     }
 
-    /// The position of a value, 0 to 1; `None` for a value without one.
+    /// Returns the position of a value, 0 to 1; `None` for a value without one.
     pub fn place(&self, cell: &Cell) -> Option<f64> {
         match (&self.kind, cell) {
             (Kind::Numbers([lo, hi], _), Cell::Number(x)) => {
@@ -99,20 +102,20 @@ impl Axis {
         }
     }
 
-    /// Ticks: positions with labels.
+    /// Returns about `n` ticks as (position, label).
     pub fn ticks(&self, n: usize) -> Vec<(f64, String)> {
         match &self.kind {
             Kind::Numbers(_, few) if !few.is_empty() => {
-                let mark = |x: &f64| Some((self.place(&Cell::Number(*x))?, format::parameter(*x)));
-                few.iter().filter_map(mark).collect()
+                let tick = |x: &f64| Some((self.place(&Cell::Number(*x))?, format::parameter(*x)));
+                few.iter().filter_map(tick).collect()
             }
             Kind::Numbers([lo, hi], _) => {
-                let marks = if self.scale == AxisScale::Log {
+                let ticks = if self.scale == AxisScale::Log {
                     log_ticks(*lo, *hi, n)
                 } else {
                     ticks(Unit::Number, *lo, *hi, n)
                 };
-                marks.into_iter().map(|tick| ((tick.at - lo) / (hi - lo), tick.label)).collect()
+                ticks.into_iter().map(|tick| ((tick.at - lo) / (hi - lo), tick.label)).collect()
             }
             Kind::Ranks(numbers) => thinned(numbers.len(), n)
                 .map(|i| (evenly_spaced(i, numbers.len()), format::value(numbers[i])))
@@ -123,21 +126,21 @@ impl Axis {
         }
     }
 
-    /// Filters out the values outside of `stretch` (a part of 0 to 1). A stretch without values changes nothing.
-    pub fn brush(&self, table: &Table, stretch: [f64; 2], filters: &mut Filters) {
-        let inside = |cell: &Cell| self.place(cell).is_some_and(|at| (stretch[0]..=stretch[1]).contains(&at));
+    /// Filters out the values outside of `range` (a part of 0 to 1). A range without values removes the filters.
+    pub fn brush(&self, table: &Table, range: [f64; 2], filters: &mut Filters) {
+        let is_inside = |cell: &Cell| self.place(cell).is_some_and(|at| (range[0]..=range[1]).contains(&at));
         filters.clear(&self.key);
         let cells = || table.sessions.iter().filter_map(|session| session.cells.get(&self.key));
         if let Kind::Values(values) = &self.kind {
-            let out: std::collections::BTreeSet<String> =
-                values.iter().filter(|v| !inside(v)).map(Cell::exact).collect();
-            if out.len() < values.len() {
-                filters.without.insert(self.key.clone(), out);
+            let excluded: std::collections::BTreeSet<String> =
+                values.iter().filter(|v| !is_inside(v)).map(Cell::exact).collect();
+            if excluded.len() < values.len() {
+                filters.excluded.insert(self.key.clone(), excluded);
             }
             return;
         }
-        let kept = cells().filter(|cell| inside(cell)).filter_map(finite);
-        let [lo, hi] = kept.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], x| [lo.min(x), hi.max(x)]);
+        let inside = cells().filter(|cell| is_inside(cell)).filter_map(finite);
+        let [lo, hi] = inside.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], x| [lo.min(x), hi.max(x)]);
         if lo <= hi {
             filters.ranges.insert(self.key.clone(), [lo, hi]);
         }
@@ -151,19 +154,19 @@ fn finite(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// The ratio of the widest to the narrowest gap of sorted numbers on the scale of `measure`; 1 without a gap.
+/// Returns the ratio of the widest to the narrowest gap of sorted numbers on the scale of `measure`; 1 without a gap.
 fn unevenness(sorted: &[f64], measure: impl Fn(f64) -> f64) -> f64 {
     let gaps = sorted.windows(2).map(|pair| measure(pair[1]) - measure(pair[0])).filter(|gap| *gap > 0.0);
     let [min, max] = gaps.fold([f64::INFINITY, 0.0], |[min, max], gap| [min.min(gap), max.max(gap)]);
     if max > 0.0 { max / min } else { 1.0 }
 }
 
-/// The position of the `i`-th of `n` evenly spaced values; a single value is in the middle.
+/// Returns the position of the `i`-th of `n` evenly spaced values; a single value is in the middle.
 fn evenly_spaced(i: usize, n: usize) -> f64 {
     if n > 1 { i as f64 / (n - 1) as f64 } else { 0.5 }
 }
 
-/// At most `max` of `n` indices, but at least both ends.
+/// Returns at most `max` of `n` indices, but at least both ends.
 fn thinned(n: usize, max: usize) -> impl Iterator<Item = usize> {
     let count = n.min(max.max(2));
     (0..count).map(move |i| if count > 1 { i * (n - 1) / (count - 1) } else { 0 })
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!(places(&table, AxisScale::Linear)[3], 1.0);
         assert_eq!(places(&table, AxisScale::Log), [0.0, 0.25, 0.25, 1.0]);
         assert_eq!(places(&table, AxisScale::Quantile), [0.0, 0.5, 0.5, 1.0]);
-        assert_eq!(AxisScale::usual(&table.columns[0]), AxisScale::Log);
+        assert_eq!(AxisScale::default_for(&table.columns[0]), AxisScale::Log);
     }
 
     #[test]
@@ -222,7 +225,7 @@ mod tests {
         let check = |values: &[f64], scale: AxisScale, labels: &[&str]| {
             let cells: Vec<Cell> = values.iter().copied().map(Cell::Number).collect();
             let table = table(&cells);
-            assert_eq!(AxisScale::usual(&table.columns[0]), scale, "{values:?}");
+            assert_eq!(AxisScale::default_for(&table.columns[0]), scale, "{values:?}");
             let ticks = Axis::of(&table, &table.columns[0], scale).ticks(5);
             assert_eq!(ticks.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>(), labels);
         };
@@ -243,6 +246,6 @@ mod tests {
         assert_eq!(filters, Filters::default(), "nothing stands there");
         let words = table(&[Cell::Text("b".into()), Cell::Text("a".into())]);
         Axis::of(&words, &words.columns[0], AxisScale::Linear).brush(&words, [0.9, 1.0], &mut filters);
-        assert!(!filters.pass(&words.sessions[1]) && filters.pass(&words.sessions[0]));
+        assert!(!filters.passes(&words.sessions[1]) && filters.passes(&words.sessions[0]));
     }
 }

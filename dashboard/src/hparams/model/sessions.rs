@@ -21,9 +21,9 @@ pub struct Source {
     logdir_idx: usize,
     run: Arc<str>,
     label: Arc<str>,
-    /// The run's folder, and the plugin's values in it.
     folder: PathBuf,
-    places: Vec<(RecordPosition, Arc<SummaryMetadata>)>,
+    /// The positions of the plugin's records with their metadata.
+    records: Vec<(RecordPosition, Arc<SummaryMetadata>)>,
 }
 
 /// The hyperparameters of all runs.
@@ -47,31 +47,31 @@ pub struct SessionRun {
     status: &'static str,
 }
 
-/// The number of runs and values. While both stay the same there is nothing new to read.
-pub fn n_values(data: &Data) -> (usize, usize) {
-    let n =
+/// Returns the number of runs and of values. There is nothing new to read while both stay the same.
+pub fn n_runs_and_values(data: &Data) -> (usize, usize) {
+    let n_hparams =
         |run: RunRef<'_>| run.run.series.values().map(|s| if is_hparams(s) { s.n_points() } else { 0 }).sum::<usize>();
-    (data.runs().count(), data.runs().map(n).sum())
+    (data.runs().count(), data.runs().map(n_hparams).sum())
 }
 
 fn is_hparams(series: &Series) -> bool {
     matches!(series, Series::Media(s) if s.kind() == "hparams")
 }
 
-/// The runs to read.
+/// Returns the sources of all runs.
 pub fn sources(data: &Data) -> Vec<Source> {
     let source = |run: RunRef<'_>| {
         let values = run.run.series.values().filter_map(|series| match series {
             Series::Media(s) if s.kind() == "hparams" => Some(s),
             _ => None,
         });
-        let places = values.flat_map(|s| s.rows().iter().map(|row| (row.place.clone(), s.metadata.clone())));
+        let records = values.flat_map(|s| s.rows().iter().map(|row| (row.place.clone(), s.metadata.clone())));
         Source {
             logdir_idx: run.logdir_idx,
             run: run.run.name.as_str().into(),
             label: run.label.clone(),
             folder: run.run.path.clone(),
-            places: places.collect(),
+            records: records.collect(),
         }
     };
     data.runs().map(source).collect()
@@ -82,13 +82,13 @@ pub fn read(sources: Vec<Source>) -> SessionData {
     let mut found = SessionData::default();
     for source in sources {
         let (mut hparams, mut status) = (BTreeMap::new(), "");
-        for (place, metadata) in &source.places {
-            let content = match place.read("hparams", metadata) {
+        for (position, metadata) in &source.records {
+            let content = match position.read("hparams", metadata) {
                 Ok(Sample::HParams(content)) => content.data,
                 Ok(_) => None,
                 Err(error) => {
-                    let known = found.unreadable.get_or_insert_with(|| (0, error.to_string()));
-                    known.0 += 1;
+                    let unreadable = found.unreadable.get_or_insert_with(|| (0, error.to_string()));
+                    unreadable.0 += 1;
                     None
                 }
             };
@@ -101,14 +101,14 @@ pub fn read(sources: Vec<Source>) -> SessionData {
                     found.metrics.extend(names.map(metric));
                 }
                 Some(Content::SessionStartInfo(start)) => {
-                    let known = start.hparams.into_iter().filter_map(|(name, value)| Some((name, value.kind?)));
-                    hparams.extend(known.map(|(name, kind)| (name.into(), Cell::from(&HParam::from(kind)))));
+                    let kinds = start.hparams.into_iter().filter_map(|(name, value)| Some((name, value.kind?)));
+                    hparams.extend(kinds.map(|(name, kind)| (name.into(), Cell::from(&HParam::from(kind)))));
                 }
                 Some(Content::SessionEndInfo(end)) => status = status_name(end.status()),
                 None => {}
             }
         }
-        if source.places.is_empty() {
+        if source.records.is_empty() {
             hparams = command_parameters(&source.folder);
         }
         if !hparams.is_empty() {
@@ -130,8 +130,8 @@ fn status_name(status: SessionStatus) -> &'static str {
 
 /// Bytes of a `run.json` that are read, at most; the files have a few hundred bytes.
 const MAX_RUN_JSON: u64 = 1 << 20;
-/// Options for paths, reports and display, which are no parameters of a model.
-const NO_PARAMETERS: [&str; 13] = [
+/// Options for paths, reports and display, which are no hyperparameters.
+const OTHER_OPTIONS: [&str; 13] = [
     "logdir",
     "trace",
     "headless",
@@ -147,7 +147,7 @@ const NO_PARAMETERS: [&str; 13] = [
     "collector",
 ];
 
-/// The options of the command in `run.json`, such as `--learning-rate 0.1` and `--sync`, and the name of the model.
+/// Returns the options of the command in `run.json` (`--learning-rate 0.1`, `--sync`) and the name of the model.
 fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
     let mut text = String::new();
     let read = File::open(folder.join("run.json")).and_then(|f| f.take(MAX_RUN_JSON).read_to_string(&mut text));
@@ -162,7 +162,7 @@ fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
             Some((name, value)) => (name, value),
             None => (option, next.copied().unwrap_or("true")),
         };
-        if !NO_PARAMETERS.contains(&name) {
+        if !OTHER_OPTIONS.contains(&name) {
             let cell = value.parse().map_or_else(|_| Cell::Text(value.into()), Cell::Number);
             out.insert(name.into(), cell);
         }
@@ -173,38 +173,40 @@ fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
     out
 }
 
-/// The sessions with their current metrics.
-pub fn sessions(found: &SessionData, data: &Data, statistic: Statistic) -> Vec<Session> {
+/// Returns the sessions with their current metrics.
+pub fn sessions(session_data: &SessionData, data: &Data, statistic: Statistic) -> Vec<Session> {
     let session = |source: &SessionRun| {
         let mut cells: BTreeMap<Key, Cell> =
             source.hparams.iter().map(|(name, cell)| (Key::HParam(name.clone()), cell.clone())).collect();
         let runs = &data.logdirs.get(source.logdir_idx)?.runs.by_name;
-        let below = |group: &str| match (&*source.run, group) {
+        let run_name = |group: &str| match (&*source.run, group) {
             (run, "") => run.to_owned(),
             (".", group) => group.to_owned(),
             (run, group) => format!("{run}/{group}"),
         };
-        let mut named = found.metrics.iter().filter(|(logdir_idx, ..)| *logdir_idx == source.logdir_idx).peekable();
-        if named.peek().is_some() {
-            for (_, group, tag) in named {
-                if let Some(Series::Scalar(series)) = runs.get(&below(group)).and_then(|run| run.series.get(&**tag)) {
+        let mut declared =
+            session_data.metrics.iter().filter(|(logdir_idx, ..)| *logdir_idx == source.logdir_idx).peekable();
+        if declared.peek().is_some() {
+            for (_, group, tag) in declared {
+                if let Some(Series::Scalar(series)) = runs.get(&run_name(group)).and_then(|run| run.series.get(&**tag))
+                {
                     cells.extend(metric(group.clone(), tag, series, statistic));
                 }
             }
         } else {
-            // Without declared metrics, every scalar of the session and of the runs in its folder is one.
+            // Without declared metrics, every scalar of the session and of the runs in its folder is a metric.
             let prefix = if &*source.run == "." { String::new() } else { format!("{}/", source.run) };
-            let own = runs.get(&*source.run).map(|run| ("", run));
-            let from = runs.partition_point(|name, _| *name < prefix);
-            let others = runs.iter().skip(from).take_while(|(name, _)| name.starts_with(&prefix));
+            let session_run = runs.get(&*source.run).map(|run| ("", run));
+            let start = runs.partition_point(|name, _| *name < prefix);
+            let others = runs.iter().skip(start).take_while(|(name, _)| name.starts_with(&prefix));
             let others = others.filter(|(name, _)| **name != *source.run && &*source.run != ".");
-            for (group, run) in own.into_iter().chain(others.map(|(name, run)| (&name[prefix.len()..], run))) {
+            for (group, run) in session_run.into_iter().chain(others.map(|(name, run)| (&name[prefix.len()..], run))) {
                 cells.extend(scalars(run).filter_map(|(tag, series)| metric(group.into(), tag, series, statistic)));
             }
         }
         Some(Session { label: source.label.clone(), cells, status: source.status })
     };
-    found.sessions.iter().filter_map(session).collect()
+    session_data.sessions.iter().filter_map(session).collect()
 }
 
 fn scalars(run: &Run) -> impl Iterator<Item = (&str, &ScalarSeries)> {

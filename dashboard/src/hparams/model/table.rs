@@ -55,6 +55,7 @@ impl Choice for Statistic {
         &[(Self::Last, "Last", "Last"), (Self::Min, "Min", "Min"), (Self::Max, "Max", "Max")];
 }
 
+/// The value of a hyperparameter or metric.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Number(f64),
@@ -67,7 +68,7 @@ impl From<&HParam> for Cell {
         match value {
             HParam::Number(x) => Self::Number(*x),
             HParam::Text(text) => Self::Text(text.as_str().into()),
-            HParam::Bool(yes) => Self::Text(if *yes { "true" } else { "false" }.into()),
+            HParam::Bool(value) => Self::Text(if *value { "true" } else { "false" }.into()),
         }
     }
 }
@@ -110,6 +111,7 @@ pub struct Session {
     pub status: &'static str,
 }
 
+/// A column of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub key: Key,
@@ -119,8 +121,8 @@ pub struct Column {
     pub values: Vec<Cell>,
 }
 
-/// Numbers up to which a column can also be filtered value by value.
-const FEW: usize = 8;
+/// Different numbers up to which a column can also be filtered by value.
+const VALUES_MAX: usize = 8;
 
 /// All sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -132,6 +134,7 @@ pub struct Table {
 }
 
 impl Table {
+    /// Builds the table of sessions.
     pub fn of(sessions: Vec<Session>) -> Self {
         let mut by_key: BTreeMap<&Key, Vec<&Cell>> = BTreeMap::new();
         for (key, cell) in sessions.iter().flat_map(|session| &session.cells) {
@@ -145,15 +148,16 @@ impl Table {
         self.columns.iter().find(|column| column.key == *key)
     }
 
-    /// Indices of the sessions that pass the filters, in order.
-    pub fn arranged(
+    /// Returns the indices of the sessions that pass the filters and whose label is shown, in order of a column and
+    /// whether descending, or else of the runs.
+    pub fn filtered_rows(
         &self,
         filters: &Filters,
         order: Option<(&Key, bool)>,
-        passes: impl Fn(&str) -> bool,
+        is_shown: impl Fn(&str) -> bool,
     ) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.sessions.len())
-            .filter(|&i| passes(&self.sessions[i].label) && filters.pass(&self.sessions[i]))
+            .filter(|&i| is_shown(&self.sessions[i].label) && filters.passes(&self.sessions[i]))
             .collect();
         if let Some((key, descending)) = order {
             let cell = |i: &usize| self.sessions[*i].cells.get(key);
@@ -174,7 +178,7 @@ fn column(key: Key, cells: &[&Cell]) -> Column {
     sorted.sort_by(|a, b| a.order(b));
     sorted.dedup();
     let is_text = sorted.iter().any(|cell| matches!(cell, Cell::Text(_)));
-    if is_text || (sorted.len() <= FEW && !key.is_metric()) {
+    if is_text || (sorted.len() <= VALUES_MAX && !key.is_metric()) {
         values.extend(sorted.iter().map(|cell| (*cell).clone()));
     }
     let numbers = cells.iter().filter_map(|cell| match cell {
@@ -188,33 +192,34 @@ fn column(key: Key, cells: &[&Cell]) -> Column {
 /// The filters of the sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filters {
+    /// Least and greatest number that pass.
     pub ranges: BTreeMap<Key, [f64; 2]>,
     /// Values that are filtered out, as text with all digits.
-    pub without: BTreeMap<Key, BTreeSet<String>>,
+    pub excluded: BTreeMap<Key, BTreeSet<String>>,
 }
 
 impl Filters {
     /// Whether a session passes. A session without a value fails where its column is filtered.
-    pub fn pass(&self, session: &Session) -> bool {
+    pub fn passes(&self, session: &Session) -> bool {
         let in_range = |(key, [lo, hi]): (&Key, &[f64; 2])| match session.cells.get(key) {
             Some(Cell::Number(x)) => (*lo..=*hi).contains(x),
             _ => false,
         };
-        let is_wanted = |(key, out): (&Key, &BTreeSet<String>)| {
-            out.is_empty() || session.cells.get(key).is_some_and(|cell| !out.contains(&cell.exact()))
+        let is_included = |(key, excluded): (&Key, &BTreeSet<String>)| {
+            excluded.is_empty() || session.cells.get(key).is_some_and(|cell| !excluded.contains(&cell.exact()))
         };
-        self.ranges.iter().all(in_range) && self.without.iter().all(is_wanted)
+        self.ranges.iter().all(in_range) && self.excluded.iter().all(is_included)
     }
 
     /// Removes the filters of a column.
     pub fn clear(&mut self, key: &Key) {
         self.ranges.remove(key);
-        self.without.remove(key);
+        self.excluded.remove(key);
     }
 
     /// Whether a column is filtered.
     pub fn is_set(&self, key: &Key) -> bool {
-        self.ranges.contains_key(key) || self.without.get(key).is_some_and(|out| !out.is_empty())
+        self.ranges.contains_key(key) || self.excluded.get(key).is_some_and(|excluded| !excluded.is_empty())
     }
 }
 
@@ -247,7 +252,7 @@ mod tests {
 
     fn shown(filters: &Filters, order: Option<(&Key, bool)>) -> String {
         let table = table();
-        let rows = table.arranged(filters, order, |_| true);
+        let rows = table.filtered_rows(filters, order, |_| true);
         rows.iter().map(|&i| &*table.sessions[i].label).collect()
     }
 
@@ -270,7 +275,7 @@ mod tests {
         let mut filters = Filters::default();
         filters.ranges.insert(key("rate"), [0.001, 0.01]);
         assert_eq!(shown(&filters, None), "bc");
-        filters.without.insert(key("optimizer"), BTreeSet::from(["sgd".to_owned()]));
+        filters.excluded.insert(key("optimizer"), BTreeSet::from(["sgd".to_owned()]));
         assert_eq!(shown(&filters, None), "b", "c has no optimizer");
         filters.clear(&key("rate"));
         filters.clear(&key("optimizer"));

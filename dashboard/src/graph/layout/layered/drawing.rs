@@ -2,17 +2,19 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A box to place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vertex {
+    /// Width, points.
     pub w: f32,
+    /// Height, points.
     pub h: f32,
-    /// The rank that the vertex must be in, if any.
-    pub end: End,
+    pub constraint: RankConstraint,
 }
 
 /// A constraint on a vertex's rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum End {
+pub enum RankConstraint {
     /// Anywhere.
     #[default]
     Free,
@@ -25,16 +27,19 @@ pub enum End {
 /// An edge between two vertices; it may be a duplicate or go backwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arc {
+    /// Index of the tail.
     pub src: u32,
+    /// Index of the head.
     pub dst: u32,
-    /// Offset of the edge's end from the tail's centre.
+    /// Horizontal offset of the edge's start from the tail's centre.
     pub src_dx: f32,
-    /// Offset of the edge's end from the head's centre.
+    /// Horizontal offset of the edge's end from the head's centre.
     pub dst_dx: f32,
     /// Weight of the edge's length and straightness.
     pub weight: f32,
 }
 
+/// Least distances, points.
 #[derive(Clone, Copy, Debug)]
 pub struct Spacing {
     /// Between boxes of a rank.
@@ -45,23 +50,26 @@ pub struct Spacing {
     pub rank: f32,
 }
 
-/// A drawing. The top left corner is the origin.
+/// A drawing in points. The origin is the top left corner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawing {
+    /// The centre of each vertex.
     pub centers: Vec<[f32; 2]>,
+    /// The rank of each vertex; rank 0 is at the top.
     pub ranks: Vec<u32>,
-    /// Per edge the points it passes, tail to head, both ends on the boxes' borders. Empty for self loops.
+    /// The points of each edge from tail to head, both ends on the borders of boxes; empty for self loops.
     pub paths: Vec<Vec<[f32; 2]>>,
-    /// Per edge whether it was turned to open a cycle.
+    /// Whether each edge was reversed to break a cycle.
     pub reversed: Vec<bool>,
     /// Width and height.
     pub size: [f32; 2],
 }
 
+/// The error of a cancelled drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
 /// Fails once `cancel` is set.
-pub(super) fn check(cancel: &AtomicBool) -> Result<(), Cancelled> {
+pub(super) fn check_cancelled(cancel: &AtomicBool) -> Result<(), Cancelled> {
     if cancel.load(Ordering::Relaxed) { Err(Cancelled) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Ranks of vertices and dummies, joined by segments.
+//! The layers of a drawing, as its phases share them.
 
 use crate::graph::model::Csr;
 
@@ -7,25 +7,30 @@ use crate::graph::model::Csr;
 pub(super) struct Layers {
     /// Width of each vertex, then of each dummy (0).
     pub width: Vec<f32>,
+    /// The number of vertices; members with larger indices are dummies.
     pub n_real: usize,
+    /// The rank of each member.
     pub rank: Vec<u32>,
-    /// Per rank its members in order.
+    /// The members of each rank, from left to right.
     pub order: Vec<Vec<u32>>,
     pub segments: Vec<Segment>,
-    /// Per member the segments up (towards rank 0) and down.
+    /// Indices of each member's segments up (towards rank 0) and down.
     pub up: Csr<u32>,
     pub down: Csr<u32>,
-    /// Per arc the dummies it passes in order of rank.
-    pub through: Vec<Vec<u32>>,
+    /// The dummies of each arc, in order of rank.
+    pub arc_dummies: Vec<Vec<u32>>,
 }
 
+/// A part of an arc between two members of adjacent ranks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
-    /// Member in the smaller rank and the end's offset from its centre.
-    pub a: u32,
-    pub a_dx: f32,
-    /// Member in the larger rank.
-    pub b: u32,
-    pub b_dx: f32,
+    /// The member in the smaller rank.
+    pub upper: u32,
+    /// Horizontal offset of the upper end from its member's centre.
+    pub upper_dx: f32,
+    /// The member in the larger rank.
+    pub lower: u32,
+    /// Horizontal offset of the lower end from its member's centre.
+    pub lower_dx: f32,
     pub weight: f32,
 }

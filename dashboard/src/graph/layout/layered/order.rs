@@ -1,17 +1,19 @@
-//! Order within ranks: barycentre sweeps down and up, the best order kept, then neighbours exchanged while that helps
-//! (Gansner et al., "A technique for drawing directed graphs", 1993, section 3).
+//! Order within ranks: sweeps down and up sort by barycentre and exchange neighbours while that saves crossings; the
+//! best order wins (Gansner et al., "A technique for drawing directed graphs", 1993, section 3).
 
 use super::{
-    drawing::{Cancelled, check},
+    drawing::{Cancelled, check_cancelled},
     layers::Layers,
 };
 use std::sync::atomic::AtomicBool;
 
-/// Segments above which crossings are not counted and neighbours not exchanged.
+/// Segments above which crossings are not counted.
 const COUNT_MAX: usize = 40_000;
+/// Segments above which neighbours are not exchanged.
 const EXCHANGE_MAX: usize = 6_000;
 
-pub(super) fn order(layers: &mut Layers, cancel: &AtomicBool) -> Result<(), Cancelled> {
+/// Reorders the members of each rank to reduce crossings.
+pub(super) fn reduce_crossings(layers: &mut Layers, cancel: &AtomicBool) -> Result<(), Cancelled> {
     let n_segments = layers.segments.len();
     let n_sweeps = if n_segments > COUNT_MAX {
         4
@@ -21,30 +23,30 @@ pub(super) fn order(layers: &mut Layers, cancel: &AtomicBool) -> Result<(), Canc
         16
     };
     let mut pos = positions(layers);
-    let counted = n_segments <= COUNT_MAX;
+    let can_count = n_segments <= COUNT_MAX;
     let mut best = layers.order.clone();
-    let mut fewest = if counted { crossings(layers, &pos) } else { u64::MAX };
-    let mut since_best = 0;
+    let mut min_crossings = if can_count { crossings(layers, &pos) } else { u64::MAX };
+    let mut n_since_best = 0;
     for sweep in 0..n_sweeps {
-        check(cancel)?;
-        if fewest == 0 {
+        check_cancelled(cancel)?;
+        if min_crossings == 0 {
             break;
         }
-        barycentres(layers, &mut pos, sweep % 2 == 0);
+        sort_by_barycentre(layers, &mut pos, sweep % 2 == 0);
         if n_segments <= EXCHANGE_MAX {
             exchange(layers, &mut pos);
         }
-        if !counted {
+        if !can_count {
             best.clone_from(&layers.order);
             continue;
         }
         let count = crossings(layers, &pos);
-        since_best += 1;
-        if count < fewest {
-            (fewest, since_best) = (count, 0);
+        n_since_best += 1;
+        if count < min_crossings {
+            (min_crossings, n_since_best) = (count, 0);
             best.clone_from(&layers.order);
         }
-        if since_best >= 4 {
+        if n_since_best >= 4 {
             break;
         }
     }
@@ -52,8 +54,8 @@ pub(super) fn order(layers: &mut Layers, cancel: &AtomicBool) -> Result<(), Canc
     Ok(())
 }
 
-/// Position of each member in its rank.
-pub(super) fn positions(layers: &Layers) -> Vec<u32> {
+/// Returns the position of each member in its rank.
+fn positions(layers: &Layers) -> Vec<u32> {
     let mut pos = vec![0; layers.width.len()];
     for rank in &layers.order {
         for (place, &member) in rank.iter().enumerate() {
@@ -63,13 +65,14 @@ pub(super) fn positions(layers: &Layers) -> Vec<u32> {
     pos
 }
 
-/// Position of a segment's end, with the offset on the box as a fraction of a position.
+/// Returns the position of a segment's end; its offset on the box is a fraction of a position.
 fn end_position(layers: &Layers, pos: &[u32], member: u32, dx: f32) -> f32 {
     let width = layers.width[member as usize].max(1.0);
     pos[member as usize] as f32 + (dx / width).clamp(-0.5, 0.5) * 0.9
 }
 
-fn barycentres(layers: &mut Layers, pos: &mut [u32], down: bool) {
+/// Sorts each rank by the barycentres of its members.
+fn sort_by_barycentre(layers: &mut Layers, pos: &mut [u32], down: bool) {
     let n_ranks = layers.order.len();
     for step in 1..n_ranks {
         let rank = if down { step } else { n_ranks - 1 - step };
@@ -86,50 +89,53 @@ fn barycentres(layers: &mut Layers, pos: &mut [u32], down: bool) {
     }
 }
 
+/// Returns the weighted mean position of a member's neighbours above (`down`) or below it.
 fn barycentre(layers: &Layers, pos: &[u32], member: u32, down: bool) -> f32 {
-    let list = if down { layers.up.of(member as usize) } else { layers.down.of(member as usize) };
+    let segments = if down { layers.up.of(member as usize) } else { layers.down.of(member as usize) };
     let (mut sum, mut weight) = (0.0, 0.0);
-    for &segment in list {
+    for &segment in segments {
         let s = &layers.segments[segment as usize];
-        let (other, other_dx, own_dx) = if down { (s.a, s.a_dx, s.b_dx) } else { (s.b, s.b_dx, s.a_dx) };
-        let own = (own_dx / layers.width[member as usize].max(1.0)).clamp(-0.5, 0.5) * 0.9;
-        sum += s.weight * (end_position(layers, pos, other, other_dx) - own);
+        let (neighbour, dx, member_dx) =
+            if down { (s.upper, s.upper_dx, s.lower_dx) } else { (s.lower, s.lower_dx, s.upper_dx) };
+        let offset = (member_dx / layers.width[member as usize].max(1.0)).clamp(-0.5, 0.5) * 0.9;
+        sum += s.weight * (end_position(layers, pos, neighbour, dx) - offset);
         weight += s.weight;
     }
     if weight > 0.0 { sum / weight } else { pos[member as usize] as f32 }
 }
 
-/// Exchanges neighbours in a rank while that saves crossings.
+/// Exchanges neighbours in each rank while that saves crossings.
 fn exchange(layers: &mut Layers, pos: &mut [u32]) {
     for rank in 0..layers.order.len() {
         for _ in 0..3 {
-            let mut improved = false;
-            for at in 1..layers.order[rank].len() {
-                let (left, right) = (layers.order[rank][at - 1], layers.order[rank][at]);
-                let (now, then) = pair_crossings(layers, pos, left, right);
-                if then < now {
-                    layers.order[rank].swap(at - 1, at);
-                    pos[left as usize] = at as u32;
-                    pos[right as usize] = at as u32 - 1;
-                    improved = true;
+            let mut has_improved = false;
+            for i in 1..layers.order[rank].len() {
+                let (left, right) = (layers.order[rank][i - 1], layers.order[rank][i]);
+                let (current, exchanged) = pair_crossings(layers, pos, left, right);
+                if exchanged < current {
+                    layers.order[rank].swap(i - 1, i);
+                    pos[left as usize] = i as u32;
+                    pos[right as usize] = i as u32 - 1;
+                    has_improved = true;
                 }
             }
-            if !improved {
+            if !has_improved {
                 break;
             }
         }
     }
 }
 
-/// Crossings between the segments of two neighbours as they stand, and exchanged.
+/// Counts the crossings between the segments of two neighbours: in the current order, and exchanged.
 fn pair_crossings(layers: &Layers, pos: &[u32], left: u32, right: u32) -> (u64, u64) {
-    let (mut now, mut then) = (0, 0);
+    let (mut current, mut exchanged) = (0, 0);
     for up in [true, false] {
         let ends = |member: u32| {
-            let list = if up { layers.up.of(member as usize) } else { layers.down.of(member as usize) };
-            list.iter().map(move |&segment| {
+            let segments = if up { layers.up.of(member as usize) } else { layers.down.of(member as usize) };
+            segments.iter().map(move |&segment| {
                 let s = &layers.segments[segment as usize];
-                if up { end_position(layers, pos, s.a, s.a_dx) } else { end_position(layers, pos, s.b, s.b_dx) }
+                let (end, dx) = if up { (s.upper, s.upper_dx) } else { (s.lower, s.lower_dx) };
+                end_position(layers, pos, end, dx)
             })
         };
         if ends(left).len().saturating_mul(ends(right).len()) > 4096 {
@@ -137,23 +143,24 @@ fn pair_crossings(layers: &Layers, pos: &[u32], left: u32, right: u32) -> (u64, 
         }
         for a in ends(left) {
             for b in ends(right) {
-                now += u64::from(a > b);
-                then += u64::from(a < b);
+                current += u64::from(a > b);
+                exchanged += u64::from(a < b);
             }
         }
     }
-    (now, then)
+    (current, exchanged)
 }
 
-/// Crossings between all neighbouring ranks: inversions, counted with a Fenwick tree (Barth, Mutzel, Jünger 2004).
-pub(super) fn crossings(layers: &Layers, pos: &[u32]) -> u64 {
+/// Counts the crossings between all adjacent ranks: inversions, with a Fenwick tree (Barth, Mutzel, Jünger 2004).
+fn crossings(layers: &Layers, pos: &[u32]) -> u64 {
     let mut total = 0;
     for rank in &layers.order {
         let mut ends: Vec<(f32, f32)> = Vec::new();
         for &member in rank {
             for &segment in layers.down.of(member as usize) {
                 let s = &layers.segments[segment as usize];
-                ends.push((end_position(layers, pos, s.a, s.a_dx), end_position(layers, pos, s.b, s.b_dx)));
+                let end = |member: u32, dx: f32| end_position(layers, pos, member, dx);
+                ends.push((end(s.upper, s.upper_dx), end(s.lower, s.lower_dx)));
             }
         }
         ends.sort_by(|x, y| x.0.total_cmp(&y.0).then(x.1.total_cmp(&y.1)));
@@ -162,21 +169,22 @@ pub(super) fn crossings(layers: &Layers, pos: &[u32]) -> u64 {
     total
 }
 
+/// Counts the pairs of segments, sorted by upper end, whose lower ends are in the opposite order.
 fn inversions(ends: &[(f32, f32)]) -> u64 {
-    let mut heads: Vec<f32> = ends.iter().map(|e| e.1).collect();
-    heads.sort_by(f32::total_cmp);
-    heads.dedup();
-    let mut tree = vec![0_u64; heads.len() + 1];
+    let mut lower_ends: Vec<f32> = ends.iter().map(|e| e.1).collect();
+    lower_ends.sort_by(f32::total_cmp);
+    lower_ends.dedup();
+    let mut tree = vec![0_u64; lower_ends.len() + 1];
     let mut total = 0;
-    for (seen, end) in ends.iter().enumerate() {
-        let at = heads.partition_point(|&h| h < end.1) + 1;
-        let (mut not_greater, mut i) = (0, at);
+    for (n_before, end) in ends.iter().enumerate() {
+        let leaf = lower_ends.partition_point(|&h| h < end.1) + 1;
+        let (mut not_greater, mut i) = (0, leaf);
         while i > 0 {
             not_greater += tree[i];
             i -= i & i.wrapping_neg();
         }
-        total += seen as u64 - not_greater;
-        let mut i = at;
+        total += n_before as u64 - not_greater;
+        let mut i = leaf;
         while i < tree.len() {
             tree[i] += 1;
             i += i & i.wrapping_neg();

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 const SPACING: Spacing = Spacing { node: 10.0, edge: 6.0, rank: 20.0 };
 
 fn draw_all(sizes: &[(f32, f32)], edges: &[(u32, u32)]) -> Drawing {
-    let vertices: Vec<_> = sizes.iter().map(|&(w, h)| Vertex { w, h, end: End::Free }).collect();
+    let vertices: Vec<_> = sizes.iter().map(|&(w, h)| Vertex { w, h, constraint: RankConstraint::Free }).collect();
     let arcs: Vec<_> =
         edges.iter().map(|&(src, dst)| Arc { src, dst, src_dx: 0.0, dst_dx: 0.0, weight: 1.0 }).collect();
     draw(&vertices, &arcs, SPACING, &AtomicBool::new(false)).unwrap()
@@ -74,8 +74,13 @@ fn crossings_that_can_be_avoided_are() {
 
 #[test]
 fn held_vertices_are_at_the_ends() {
-    let vertex = |end| Vertex { w: 10.0, h: 10.0, end };
-    let vertices = [vertex(End::Free), vertex(End::Free), vertex(End::First), vertex(End::Last)];
+    let vertex = |constraint| Vertex { w: 10.0, h: 10.0, constraint };
+    let vertices = [
+        vertex(RankConstraint::Free),
+        vertex(RankConstraint::Free),
+        vertex(RankConstraint::First),
+        vertex(RankConstraint::Last),
+    ];
     let arc = |src, dst| Arc { src, dst, src_dx: 0.0, dst_dx: 0.0, weight: 1.0 };
     let arcs = [arc(0, 1), arc(2, 1), arc(0, 3)];
     let drawing = draw(&vertices, &arcs, SPACING, &AtomicBool::new(false)).unwrap();
@@ -84,7 +89,7 @@ fn held_vertices_are_at_the_ends() {
 
 #[test]
 fn a_cancelled_drawing_ends() {
-    let vertices = [Vertex { w: 10.0, h: 10.0, end: End::Free }];
+    let vertices = [Vertex { w: 10.0, h: 10.0, constraint: RankConstraint::Free }];
     assert_eq!(draw(&vertices, &[], SPACING, &AtomicBool::new(true)), Err(Cancelled));
 }
 
