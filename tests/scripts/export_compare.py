@@ -11,6 +11,7 @@ import os
 import sys
 
 import pandas
+import pyarrow.fs
 from tensorboard.backend.event_processing import event_accumulator, io_wrapper
 from tensorboard.util import tensor_util
 
@@ -36,7 +37,9 @@ def points_of_tensorboard(logdir):
 
 def read(path):
     if path.endswith(".parquet"):
-        return pandas.read_parquet(path)
+        # Through the file system of pyarrow: a file object of Python's that a thread of pyarrow still holds when the
+        # interpreter ends aborts the process (https://github.com/apache/arrow/issues/34314).
+        return pandas.read_parquet(path, filesystem=pyarrow.fs.LocalFileSystem())
     if path.endswith(".csv"):
         return pandas.read_csv(path, float_precision="round_trip", keep_default_na=False, na_values={"value": ["NaN"]})
     with open(path, encoding="utf-8") as lines:

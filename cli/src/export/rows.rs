@@ -50,7 +50,7 @@ pub fn run(args: &Export, format: RowFormat) -> Outcome {
         match &args.out {
             None => out::rows(|out| write_all(source, format, out))?,
             Some(path) => {
-                write_file(path, |out| write_all(source, format, out)).with_context(|| writing_context(path))?
+                write_file(path, |out| write_all(source, format, out)).with_context(|| writing_context(path))?;
             }
         }
     }

@@ -30,7 +30,7 @@ const CHECK_PERIOD: Duration = Duration::from_millis(20);
 /// long.
 pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let pid = target.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|_| !target.is_dir());
-    let is_watching = watch_options(args).watches();
+    let is_watching = watch_options(args).is_any_set();
     let folder = match pid {
         Some(pid) if is_watching => return watch(pid, args, verbosity),
         Some(pid) => find_trace_folder(pid)?,

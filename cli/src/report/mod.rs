@@ -102,7 +102,7 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
         text::count(store.steps().len() as u64),
         text::duration(analysis.range.end - analysis.range.start)
     )];
-    let bar = |(name, ns)| Bar { name, value: ms(ns), words: text::duration(ns) };
+    let bar = |(name, ns)| Bar { name, value: ms(ns), value_text: text::duration(ns) };
     let bars = |rows: Vec<(String, i64)>| Shape::Bars(rows.into_iter().take(MAX_ROWS).map(bar).collect());
     let parts = figures::named_parts(&analysis.breakdown).map(|(name, ns)| (name.replace('_', " "), ns));
     let mut figures = vec![

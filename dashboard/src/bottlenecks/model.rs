@@ -91,7 +91,7 @@ pub fn build_report(request: Request) -> Report {
     let question = RangeQuestion { version: store.version(), ..request.question };
     let requested = question.range.clone().unwrap_or_else(|| store.range());
     let n_steps = overlapping_steps(&store, &requested).count();
-    let mut range = if question.all_steps { requested.clone() } else { recent(&store, &requested, MAX_STEPS) };
+    let mut range = if question.all_steps { requested.clone() } else { recent_part(&store, &requested, MAX_STEPS) };
     let residency = store.residency(&range);
     if residency != Residency::Resident {
         range.end = range.start;

@@ -130,7 +130,7 @@ pub fn add_commands(ui: &Ui, response: &Response, ctx: &FrameContext<'_>, drag: 
     }
     // Keys act on the panel under the pointer.
     let is_elsewhere = ui.input(|i| i.pointer.hover_pos()).is_some_and(|pos| !ctx.content.panel.contains(pos));
-    if keys_are_free(ui) && !is_elsewhere {
+    if is_keyboard_free(ui) && !is_elsewhere {
         add_key_commands(ui, pointer.map_or(0.5, |at| share_of_width(at, scale)), out);
     }
     if let Some(pointer) = pointer {

@@ -52,8 +52,8 @@ pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
 /// larger and slower.
 pub fn seal(folder: &Path) -> Option<String> {
     match trace_store::sealing::seal(folder) {
-        Ok(SealReport { kept, .. }) => {
-            kept.map(|why| format!("the collected files stay next to the sealed trace: {why}"))
+        Ok(SealReport { removal_obstacle, .. }) => {
+            removal_obstacle.map(|why| format!("the collected files stay next to the sealed trace: {why}"))
         }
         Err(error) => Some(format!("the trace was not sealed: {error}")),
     }

@@ -23,11 +23,11 @@ impl TraceRecorder {
     ///
     /// # Errors
     /// When the folder cannot be written, or the process is recorded already.
-    pub fn start_ns(folder: &Path) -> anyhow::Result<TraceRecorder> {
-        let recording = events::start_ns(folder, events::Options::default()).context("starting the trace")?;
-        let collector = Collector::start_ns(folder, CollectorOptions::default()).context("collecting the trace")?;
+    pub fn start(folder: &Path) -> anyhow::Result<TraceRecorder> {
+        let recording = events::start(folder, events::Options::default()).context("starting the trace")?;
+        let collector = Collector::start(folder, CollectorOptions::default()).context("collecting the trace")?;
         let sender =
-            sending::start_ns(folder, sending::collector_address(None).as_deref()).context("sending the trace")?;
+            sending::start(folder, sending::collector_address(None).as_deref()).context("sending the trace")?;
         Ok(TraceRecorder { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
     }
 
@@ -78,7 +78,7 @@ pub(crate) fn ns_per_slice() -> Option<f64> {
     const N_BLOCKS: usize = 40;
     const SLICES_PER_BLOCK: i64 = 1_000;
     let scratch = std::env::temp_dir().join(format!("stepscope-cost-{}", std::process::id()));
-    let recording = events::start_ns(&scratch, events::Options::default()).ok()?;
+    let recording = events::start(&scratch, events::Options::default()).ok()?;
     let site = events::site("cost", "slice");
     let block = |_| {
         let start_ns = events::clock::mono_now();

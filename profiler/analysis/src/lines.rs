@@ -60,7 +60,7 @@ impl Line {
     }
 
     /// As [`Line::row_before`], with a search that begins at `piece`: fast where the result is a few pieces away.
-    pub(crate) fn before_near(&self, piece: u32, time: i64) -> Option<u32> {
+    pub(crate) fn row_before_near(&self, piece: u32, time: i64) -> Option<u32> {
         (partition_point_near(&self.pieces, piece as usize, |p| p.start < time) as u32).checked_sub(1)
     }
 

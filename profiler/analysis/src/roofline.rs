@@ -179,7 +179,7 @@ pub fn rooflines(store: &Store, range: &Range<i64>, counted: &CounterTotals, ops
     rooflines
 }
 
-fn of_device<'a>(devices: &'a mut FxHashMap<String, Roofline>, device: &str) -> &'a mut Roofline {
+fn roofline_of<'a>(devices: &'a mut FxHashMap<String, Roofline>, device: &str) -> &'a mut Roofline {
     let empty = || Roofline { device: device.to_owned(), ..Roofline::default() };
     devices.entry(device.to_owned()).or_insert_with(empty)
 }

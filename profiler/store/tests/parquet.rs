@@ -87,12 +87,14 @@ fn by_name(store: &Store) -> Vec<String> {
 }
 
 const SCRIPT: &str = r#"
-import sys, duckdb, pandas, pyarrow.parquet
+import sys, duckdb, pandas, pyarrow.fs, pyarrow.parquet
 folder = sys.argv[1]
+# Not through a file object of Python's: https://github.com/apache/arrow/issues/34314
+files = pyarrow.fs.LocalFileSystem()
 def table(name): return f"'{folder}/{name}.parquet'"
 for row in duckdb.sql(f"select name, count(*), sum(dur_ns)::bigint from {table('slices')} group by name").fetchall():
     print("duckdb", *row)
-frame = pandas.read_parquet(folder + "/slices.parquet")
+frame = pandas.read_parquet(folder + "/slices.parquet", filesystem=files)
 for row in frame.groupby("name")["dur_ns"].agg(["count", "sum"]).itertuples():
     print("pandas", *row)
 print("args", *duckdb.sql(f"select count(args), max(args) from {table('slices')}").fetchall()[0])
@@ -104,7 +106,7 @@ print("counter", *duckdb.sql(f"select count(*), sum(value)::bigint from {table('
 for row in duckdb.sql(f"""select f.name, count(*) from {table('instants')} i join {table('stacks')} s on i.arg = s.stack_id
         join {table('functions')} f using (frame_id) where i.category = 'sample' group by f.name""").fetchall():
     print("sample", *row)
-frame = pandas.read_parquet(folder + "/instants.parquet")
+frame = pandas.read_parquet(folder + "/instants.parquet", filesystem=files)
 print("instant args", frame["args"].count(), frame["args"].dropna().str.extract(r"(\d+)")[0].astype(int).sum())
 file = pyarrow.parquet.ParquetFile(folder + "/slices.parquet")
 for i in range(file.num_row_groups):

@@ -161,7 +161,7 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
 fn handle_keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
     let is_pointer_elsewhere =
         ui.input(|i| i.pointer.latest_pos()).is_some_and(|at| !ui.max_rect().union(view).contains(at));
-    if !keys_are_free(ui) || is_pointer_elsewhere {
+    if !is_keyboard_free(ui) || is_pointer_elsewhere {
         return;
     }
     let pressed = |key| ui.input(|i| i.key_pressed(key) && i.modifiers.is_none());

@@ -29,7 +29,7 @@ pub(crate) fn paint(painter: &Painter, scene: &Scene<'_>) -> Vec<(usize, Rect)> 
     let picture_rect = scene.camera.rect_to_screen(scene.view, [0.0, 0.0, w, h]);
     side_area(painter, scene, None, picture_rect, scene.picture.side_x);
     let (mut mesh, mut small) = (Mesh::default(), Mesh::default());
-    for &(idx, rect) in visible.iter().filter(|&&(idx, _)| scene.picture.boxes[idx].open) {
+    for &(idx, rect) in visible.iter().filter(|&&(idx, _)| scene.picture.boxes[idx].is_open) {
         let b = &scene.picture.boxes[idx];
         // Boxes that contain a small box are drawn before it, unless they are small themselves.
         if rect.height() < SMALL_BOX_H {
@@ -40,7 +40,7 @@ pub(crate) fn paint(painter: &Painter, scene: &Scene<'_>) -> Vec<(usize, Rect)> 
     }
     painter.add(Shape::mesh(small));
     edges::paint(painter, scene, &viewport);
-    for &(idx, rect) in visible.iter().filter(|&&(idx, _)| !scene.picture.boxes[idx].open) {
+    for &(idx, rect) in visible.iter().filter(|&&(idx, _)| !scene.picture.boxes[idx].is_open) {
         let b = &scene.picture.boxes[idx];
         if is_detailed && rect.height() >= SMALL_BOX_H {
             closed_box(painter, scene, b, rect);

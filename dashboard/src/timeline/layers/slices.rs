@@ -37,7 +37,7 @@ impl Layer for SlicesLayer {
             color_by: ctx.state.color_by,
             matches: scene.matches.map(|m| std::ptr::from_ref(m) as usize),
             palette: ctx.palette.id(),
-            shapes_only: export::wants_shapes(painter.ctx()),
+            shapes_only: export::has_shapes_request(painter.ctx()),
         };
         self.picture.paint(painter, key, &scene);
     }

@@ -189,7 +189,7 @@ fn paths_of(store: &Store, range: &Range<i64>) -> Vec<CriticalPath> {
 
 /// Returns the last part of a range, short enough to be analysed at once: at most `max_steps` steps and [`MAX_SLICES`]
 /// slices, but at least one step.
-pub fn recent(store: &Store, range: &Range<i64>, max_steps: usize) -> Range<i64> {
+pub fn recent_part(store: &Store, range: &Range<i64>, max_steps: usize) -> Range<i64> {
     let touching = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start);
     let starts: Vec<i64> = touching.map(|s| s.start).collect();
     last_part(&starts, range, max_steps, |part| find::count_in(store, part) <= MAX_SLICES)

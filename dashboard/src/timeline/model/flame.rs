@@ -130,7 +130,7 @@ fn boxes(nodes: Vec<Node>) -> Vec<FlameBox> {
 /// The flame graph of a range's samples by call stack.
 pub fn of_samples(store: &Store, range: &Range<i64>) -> Vec<FlameBox> {
     let to_node = |n: FlameNode| {
-        let (parent, nested) = (n.parent.map_or(ROOT, |p| p as u32), n.total - n.own);
+        let (parent, nested) = (n.parent.map_or(ROOT, |p| p as u32), n.total - n.self_samples);
         Node { name: n.name, parent, depth: n.depth, total: n.total, nested, count: 0 }
     };
     boxes(trace_analysis::flame(store, &[], range.clone()).into_iter().map(to_node).collect())

@@ -57,7 +57,7 @@ pub fn toolbar_ui(ui: &mut Ui, cx: &ToolbarContext<'_>, mut search: SearchState<
     group(ui, "search", |ui| search_ui(ui, &mut search, &mut response));
     state_ui(ui, cx, search.highlight, &mut response.commands);
     let view = cx.state.eased.view(cx.now);
-    at_the_end(ui, &format!("{} ({})", ticks::range_text(&view.range()), format::duration_ns(view.ns())));
+    trailing_text(ui, &format!("{} ({})", ticks::range_text(&view.range()), format::duration_ns(view.ns())));
     response
 }
 

@@ -119,7 +119,7 @@ impl<'a> Colors<'a> {
     /// The colour of a wait that shares a bar with work of the colour `fill`, as opaque as its share of the time.
     fn wait_over(&self, fill: Color32, share: f32, dim: bool) -> Color32 {
         let wait = if dim { mix(self.background, self.wait, DIM_OPACITY) } else { self.wait };
-        laid_over(fill, wait, (256.0 * share) as u32)
+        blend_over(fill, wait, (256.0 * share) as u32)
     }
 
     /// The colour of merged slices, or of one below a pixel: as opaque as the share of busy time, but always visible.

@@ -83,7 +83,7 @@ fn collectives(facts: &Facts<'_>, device: &DeviceBreakdown) -> Vec<SliceRef> {
     let (store, activities) = (facts.store, Activities::new(facts.store));
     let tracks = device.streams.iter().filter_map(|(track, ..)| store.track(*track));
     let slices = tracks.flat_map(|track| track.lanes.iter().flat_map(|lane| lane.slices(&facts.range)));
-    let mut found: Vec<SliceRef> = slices.filter(|slice| activities.of(slice) == Activity::Collective).collect();
+    let mut found: Vec<SliceRef> = slices.filter(|slice| activities.get(slice) == Activity::Collective).collect();
     found.sort_by_key(|slice| (std::cmp::Reverse(slice.dur()), slice.start));
     found
 }

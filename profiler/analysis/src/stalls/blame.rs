@@ -159,7 +159,7 @@ impl<'d, 'a> Blame<'d, 'a> {
     }
 
     /// The work of the gap's process that covers most of a part of the gap.
-    fn longest(&mut self, context: &GapContext<'_>, range: Range<i64>) -> Option<SliceId> {
+    fn find_longest_work(&mut self, context: &GapContext<'_>, range: Range<i64>) -> Option<SliceId> {
         let (deps, process) = (self.deps, self.line(context.gap.line).process);
         if range.is_empty() {
             return None;

@@ -106,7 +106,7 @@ impl MachineClock {
     }
 
     /// Converts a time to the collector's clock; leaves it unchanged while the clock is not synchronised.
-    fn to_collector_ns(&mut self, at: i64) -> i64 {
+    fn collector_ns(&mut self, at: i64) -> i64 {
         let (low, high) = self.range.unwrap_or((at, at));
         self.range = Some((low.min(at), high.max(at)));
         if self.clock.is_collector() || !self.line.is_ready() { at } else { self.line.ns(at.max(0).unsigned_abs()) }
@@ -447,14 +447,14 @@ impl GatheredReader {
 
 /// Converts the times of a batch to the collector's clock.
 fn convert_times(batch: &mut Batch, machine: &mut MachineClock) {
-    batch.origin = batch.origin.map(|at| machine.to_collector_ns(at));
+    batch.origin = batch.origin.map(|at| machine.collector_ns(at));
     for track in batch.tracks.values_mut() {
         for event in &mut track.events {
-            event.start = machine.to_collector_ns(event.start);
-            event.end = machine.to_collector_ns(event.end).max(event.start);
+            event.start = machine.collector_ns(event.start);
+            event.end = machine.collector_ns(event.end).max(event.start);
         }
         for open in track.open.iter_mut().flatten() {
-            open.start = machine.to_collector_ns(open.start);
+            open.start = machine.collector_ns(open.start);
         }
     }
 }

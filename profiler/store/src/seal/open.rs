@@ -238,10 +238,10 @@ impl SealedTrace {
                 if let Some(sidecar) = sidecar {
                     add_lanes(&mut contents, Pager::new(file, names, Arc::new(sidecar)));
                 }
-                Store::from_contents(parts)
+                Store::from_contents(contents)
             }
-            Some(file) => super::foreign::store(folder, file, &mut problems),
-            None => Store::from_contents(parts),
+            Some(file) => super::foreign::read(folder, file, &mut problems),
+            None => Store::from_contents(contents),
         };
         Ok(SealedTrace { store: store.with_warnings(warnings(folder, problems)), rings })
     }

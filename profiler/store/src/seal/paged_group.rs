@@ -13,7 +13,7 @@ pub(crate) struct PagedGroup {
     /// The row in the group of each slice with arguments, and the column `args`.
     args: Option<(Vec<u32>, ArrayRef)>,
     /// Number of the first arguments in the group, counted through the trace.
-    first_args: u32,
+    first_args_id: u32,
 }
 
 impl PagedGroup {

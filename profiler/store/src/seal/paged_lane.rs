@@ -69,7 +69,7 @@ impl ColdLane for PagedLane {
     }
 
     fn walk_blocking(&self, indices: Range<u32>, merge: &mut Merge<'_>) {
-        self.cursor_with(Missing::Read).walk(indices, merge);
+        self.cursor_with(OnMissing::Read).walk(indices, merge);
     }
 
     fn start_of(&self, index: usize) -> Option<i64> {
@@ -264,17 +264,17 @@ impl SliceSource for PagedSegment<'_, '_> {
     }
 
     fn visit_columns(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool {
-        let ordinals = self.first + range.start as u64..self.first + range.end as u64;
-        self.slices.columns(&ordinals).map(visit).is_some()
+        let ordinals = self.first_ordinal + range.start as u64..self.first_ordinal + range.end as u64;
+        self.cursor.columns(&ordinals).map(visit).is_some()
     }
 
     fn visit_leaf(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool {
-        let ordinals = self.first + range.start as u64..self.first + range.end as u64;
-        if let Some(columns) = self.slices.columns(&ordinals) {
+        let ordinals = self.first_ordinal + range.start as u64..self.first_ordinal + range.end as u64;
+        if let Some(columns) = self.cursor.columns(&ordinals) {
             visit(columns);
             return true;
         }
-        let Some(leaf) = Leaf::from_slices(ordinals.map(|ordinal| self.slices.header(ordinal))) else { return false };
+        let Some(leaf) = Leaf::from_slices(ordinals.map(|ordinal| self.cursor.header(ordinal))) else { return false };
         visit(leaf.columns());
         true
     }

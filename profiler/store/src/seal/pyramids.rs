@@ -42,7 +42,7 @@ pub(super) struct SidecarWriter<W> {
     crc: u32,
     lanes: Vec<LaneBuilder>,
     /// Row in `lanes` of each (track, lane).
-    row_of: FxHashMap<(u32, u32), u32>,
+    lane_rows: FxHashMap<(u32, u32), u32>,
     groups: Vec<GroupEntry>,
     /// Rows of the lanes that have slices in the current row group.
     touched_lanes: Vec<u32>,

@@ -95,7 +95,8 @@ pub(super) struct SliceWriter {
     /// Rows of the window, ordered by start.
     order: Vec<KeyedRow>,
     /// Reused buffers.
-    spare: (Vec<KeyedRow>, Window),
+    spare_order: Vec<KeyedRow>,
+    spare_window: Window,
     checksums: Vec<u32>,
     rows: u64,
     group_rows: usize,

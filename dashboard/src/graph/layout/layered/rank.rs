@@ -300,7 +300,7 @@ fn initial_order(layers: &Layers) -> Vec<Vec<u32>> {
                 continue;
             }
             order[layers.rank[v as usize] as usize].push(v);
-            stack.extend(layers.down.of(v as usize).iter().rev().map(|&s| layers.segments[s as usize].b));
+            stack.extend(layers.down.of(v as usize).iter().rev().map(|&s| layers.segments[s as usize].lower));
         }
     }
     order

@@ -157,7 +157,7 @@ impl Contents {
         });
         match read {
             Err(e) if matches!(e.kind(), io::ErrorKind::UnexpectedEof) => {
-                problems.count_at(Problem::Truncated, cursor.at)
+                problems.count_at(Problem::Truncated, cursor.at);
             }
             Err(e) if matches!(e.kind(), io::ErrorKind::InvalidData) => problems.count_at(Problem::Damaged, cursor.at),
             other => other?,
