@@ -9,7 +9,7 @@ use crate::outcome::{Failure, Outcome};
 /// Creates the certificates, and prints what to do with them.
 pub fn run(args: &args::Certify) -> Outcome {
     let files = net::certify(&args.out, &args.job, &args.hosts).map_err(|error| match error {
-        SecurityError::Unfit(_) => Failure::wrong_use(format_args!("a host's name: {error}")),
+        SecurityError::Invalid(_) => Failure::wrong_use(format_args!("a host's name: {error}")),
         SecurityError::File { .. } => Failure::wrong_use(error),
     })?;
     if args.json {

@@ -9,11 +9,11 @@ use ui::{filter::Filter, natural::Natural};
 /// A kind of series that a page of cards shows.
 pub trait Kind {
     /// The series as this kind; `None` for another kind.
-    fn of(series: &Series) -> Option<&Self>;
+    fn from_series(series: &Series) -> Option<&Self>;
 }
 
 impl Kind for ScalarSeries {
-    fn of(series: &Series) -> Option<&Self> {
+    fn from_series(series: &Series) -> Option<&Self> {
         match series {
             Series::Scalar(s) => Some(s),
             _ => None,
@@ -22,7 +22,7 @@ impl Kind for ScalarSeries {
 }
 
 impl Kind for HistogramSeries {
-    fn of(series: &Series) -> Option<&Self> {
+    fn from_series(series: &Series) -> Option<&Self> {
         match series {
             Series::Histogram(s) => Some(s),
             _ => None,
@@ -31,7 +31,7 @@ impl Kind for HistogramSeries {
 }
 
 impl Kind for MediaSeries {
-    fn of(series: &Series) -> Option<&Self> {
+    fn from_series(series: &Series) -> Option<&Self> {
         match series {
             Series::Media(s) if !has_own_panel(s.kind()) => Some(s),
             _ => None,
@@ -81,7 +81,7 @@ impl Member {
 
     /// The run's series of the tag.
     pub fn series<'a, K: Kind>(&self, data: &'a Data, tag: &str) -> Option<&'a K> {
-        K::of(self.run(data)?.series.get(tag)?)
+        K::from_series(self.run(data)?.series.get(tag)?)
     }
 }
 
@@ -176,7 +176,7 @@ impl Catalogue {
         let mut n_tags = 0;
         for run in data.runs() {
             let color_idx = runs.shown_color(run.label);
-            for (tag, series) in run.run.series.iter().filter(|(_, series)| K::of(series).is_some()) {
+            for (tag, series) in run.run.series.iter().filter(|(_, series)| K::from_series(series).is_some()) {
                 n_tags += 1;
                 let is_pinned = self.pins.iter().any(|pin| **pin == **tag);
                 let Some(color_idx) = color_idx.filter(|_| is_pinned || filter.matches(tag)) else {
@@ -185,7 +185,7 @@ impl Catalogue {
                 let row = tags.entry(Natural(tag)).or_insert_with(|| new_row(tag));
                 if row.node.is_none() && !series.node_name().is_empty() {
                     row.node = Some(series.node_name().into());
-                    row.source = self.recorded.of(series.node_name()).cloned();
+                    row.source = self.recorded.get(series.node_name()).cloned();
                 }
                 row.members.push(Member::of_run(&run, color_idx));
             }

@@ -71,7 +71,7 @@ pub const SHELL: &[ShellEntry] = &[
         &[key(CTRL, Key::K), key(CTRL_SHIFT, Key::P)],
         "Find a command, tag, node, op or thread",
     ),
-    ShellEntry::new(ShellCommand::Open, &[key(CTRL, Key::O)], "Open a file or folder"),
+    ShellEntry::new(ShellCommand::Open, &[key(CTRL, Key::O)], "Open a file or folder…"),
     ShellEntry::new(ShellCommand::Undo, &[key(CTRL, Key::Z)], "Undo the last change of the view"),
     ShellEntry::new(ShellCommand::Redo, &[key(CTRL_SHIFT, Key::Z), key(CTRL, Key::Y)], "Redo the view"),
     ShellEntry::new(ShellCommand::CopyLink, &[key(CTRL_SHIFT, Key::L)], "Copy a command line that opens this view"),

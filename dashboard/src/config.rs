@@ -195,8 +195,8 @@ mod tests {
             Settings { time_unit: TimeUnit::Us, ..settings },
             "renamed values keep their meaning"
         );
-        assert_eq!(read.notes.of(Path::new("/a")), [Note { time: 5, text: "x".into() }]);
-        assert_eq!(read.pins.of(Path::new("/b")), ["loss"]);
+        assert_eq!(read.notes.get(Path::new("/a")), [Note { time: 5, text: "x".into() }]);
+        assert_eq!(read.pins.get(Path::new("/b")), ["loss"]);
         std::fs::write(&path, "{").unwrap();
         assert!(Config::load(&path).is_err(), "what is no JSON stays as it is");
     }

@@ -15,7 +15,7 @@ pub struct ReadGuard<T>(ArcRwLockReadGuard<RawRwLock, T>);
 
 impl<T> ReadGuard<T> {
     /// Waits for the loader's commit in progress, if any, and locks the value against further ones.
-    pub fn of(shared: &Shared<T>) -> Self {
+    pub fn lock(shared: &Shared<T>) -> Self {
         // Recursive: where a background reader holds the lock and a loader waits for it, a frame is not blocked by the
         // loader.
         Self(RwLock::read_arc_recursive(shared))
@@ -28,7 +28,7 @@ impl<T> ReadGuard<T> {
 
     /// Wraps a value that nobody else writes (tests, finished files).
     pub fn owned(value: T) -> Self {
-        Self::of(&Arc::new(RwLock::new(value)))
+        Self::lock(&Arc::new(RwLock::new(value)))
     }
 }
 

@@ -45,13 +45,13 @@ impl<T> Default for ByPath<T> {
 
 impl<T: PartialEq> ByPath<T> {
     /// The values of a path.
-    pub fn of(&self, path: &Path) -> &[T] {
+    pub fn get(&self, path: &Path) -> &[T] {
         self.0.iter().find(|at| at.path == path).map_or(&[], |at| &at.values)
     }
 
     /// Replaces the values of a path.
     pub fn set(&mut self, path: &Path, values: Vec<T>) {
-        if self.of(path) == values {
+        if self.get(path) == values {
             return;
         }
         self.0.retain(|at| at.path != path);

@@ -32,13 +32,13 @@ impl SummaryTargets {
     }
 
     /// The node whose values the summary op `summary` records.
-    pub fn of(&self, summary: &str) -> Option<&Arc<str>> {
+    pub fn get(&self, summary: &str) -> Option<&Arc<str>> {
         self.by_summary.get(summary)
     }
 
     /// Whether the summary op, or the node that it records, is `scope` or is below it.
     pub fn belongs_to(&self, summary: &str, scope: &str) -> bool {
-        is_at_or_below(scope, summary) || self.of(summary).is_some_and(|source| is_at_or_below(scope, source))
+        is_at_or_below(scope, summary) || self.get(summary).is_some_and(|source| is_at_or_below(scope, source))
     }
 }
 
@@ -72,8 +72,8 @@ mod tests {
         let mut recorded = SummaryTargets::default();
         assert!(recorded.update(&data));
         assert!(!recorded.update(&data), "nothing changed");
-        assert_eq!(recorded.of("s/w").map(|s| &**s), Some("layer1/w"));
-        assert_eq!(recorded.of("s/all"), None);
+        assert_eq!(recorded.get("s/w").map(|s| &**s), Some("layer1/w"));
+        assert_eq!(recorded.get("s/all"), None);
         assert!(recorded.belongs_to("s/w", "layer1") && recorded.belongs_to("s/w", "s"));
         assert!(!recorded.belongs_to("s/w", "layer2"), "a control input is not recorded");
         assert!(!recorded.belongs_to("s/w", "lay"), "scopes are whole words");

@@ -22,7 +22,7 @@ pub enum DrawKind {
 }
 
 impl DrawKind {
-    pub fn of(run: &Run) -> Self {
+    pub fn for_run(run: &Run) -> Self {
         let mut all = Self::Nothing;
         for series in run.series.values() {
             let draws = match series {
@@ -88,7 +88,7 @@ impl RunList {
             }
             let entry = &mut self.entries[idx];
             if entry.version.replace(run.version) != Some(run.version) {
-                let draws = DrawKind::of(run).max(entry.draws);
+                let draws = DrawKind::for_run(run).max(entry.draws);
                 is_changed |= std::mem::replace(&mut entry.draws, draws) != draws;
             }
         }

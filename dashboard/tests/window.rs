@@ -134,7 +134,7 @@ fn what_cannot_be_opened_is_one_line() {
     let mut window = Window::open(&[foreign, missing]);
     window.wait_for("picture.png: not an event file, graph or trace (looks like");
     window.wait_for("missing: File not found");
-    assert!(window.shows("Open a path (Ctrl+O)"), "the start screen stays");
+    assert!(window.shows("Open a file or folder… (Ctrl+O)"), "the start screen stays");
 }
 
 #[test]

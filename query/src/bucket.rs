@@ -26,7 +26,7 @@ pub(crate) struct Bucket {
 /// A trace in a bucket.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// The name of the trace's run.
+    /// The name of the trace's run; for a single object, its file name.
     pub(crate) label: String,
     /// The files of a sealed trace by name; `None` where the trace has unsealed parts.
     pub(crate) sealed_files: Option<BTreeMap<String, ObjectMeta>>,
@@ -166,7 +166,7 @@ impl Trace {
             Ok(sums) => sums,
             Err(problem) => return Ok(Some(problem.clone())),
         };
-        let Some(end) = sums.footer_of(name) else {
+        let Some(end) = sums.last_part_of(name) else {
             return Ok(Some(format!("{name}: the list of checksums lacks it")));
         };
         if end.end != object.size {
@@ -176,7 +176,7 @@ impl Trace {
             return Ok(None);
         }
         let bytes = self.store.get_range(&object.location, end).await?;
-        Ok((!sums.is_footer_of(name, &bytes)).then(|| format!("{name}: its checksum is wrong")))
+        Ok((!sums.is_last_part_of(name, &bytes)).then(|| format!("{name}: its checksum is wrong")))
     }
 
     /// The list of checksums, or the problem with it.

@@ -32,7 +32,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod by_name;
 pub mod charts;
 mod column;
 mod damage;
@@ -45,6 +44,7 @@ mod histogram;
 mod histograms;
 mod logdir;
 mod media;
+mod name_map;
 mod packed;
 pub mod projection;
 mod pyramid;
@@ -60,7 +60,6 @@ mod walk;
 mod watch;
 mod writer;
 
-pub use by_name::NameMap;
 pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
 pub use embedding::{Embedding, EmbeddingError, Sprites};
@@ -69,6 +68,7 @@ pub use histogram::{Bucket, Histogram};
 pub use histograms::HistogramSeries;
 pub use logdir::{Changes, Logdir, LogdirError};
 pub use media::{MediaError, MediaRow, MediaSeries, RecordPosition};
+pub use name_map::NameMap;
 pub use pyramid::Extent;
 #[cfg(feature = "buckets")]
 pub use remote::{FetchResult, Remote, RemoteCost, RemoteError, open_bucket};

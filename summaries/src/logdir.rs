@@ -44,7 +44,7 @@ const WATCHED_WALK_PAUSE: i64 = 200;
 /// The time for which every poll looks into a new folder.
 const FRESH_FOLDER_NS: i64 = 100_000_000;
 /// The most idle files that a poll reads; more files take turns.
-const IDLE_FILES: usize = 256;
+const MAX_IDLE_FILES: usize = 256;
 
 /// Why a logdir cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -251,7 +251,7 @@ impl Logdir {
     /// Gives each run its turns until the allowance is used up or nothing is new.
     fn read_files(&mut self, now_ns: i64, changed_files: &FxHashSet<PathBuf>, changes: &mut Changes) {
         let n_files: usize = self.runs.iter().map(|run| run.files.len()).sum();
-        let n_turns = n_files.div_ceil(IDLE_FILES).max(1);
+        let n_turns = n_files.div_ceil(MAX_IDLE_FILES).max(1);
         let turn = PollTurn { now_ns, n_polls: self.n_polls, n_turns, changed_files };
         let cursor = self.cursor.min(self.runs.len());
         let (before, behind) = self.runs.split_at_mut(cursor);

@@ -3,7 +3,7 @@
 //! Every computation takes a [`Progress`] by which another thread watches and cancels it; t-SNE and UMAP pass
 //! intermediate layouts to the caller. Given the same vectors and options, results are the same on every run.
 
-mod along;
+mod axes;
 mod neighbours;
 mod pca;
 mod tree;
@@ -11,7 +11,7 @@ mod tsne;
 mod umap;
 mod vectors;
 
-pub use along::project_on_axes;
+pub use axes::project_on_axes;
 pub use neighbours::{Metric, Neighbours, nearest, nearest_of};
 pub use pca::{Pca, pca};
 pub use tsne::{TsneOptions, tsne};

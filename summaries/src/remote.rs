@@ -119,7 +119,7 @@ struct CopiedObject {
 }
 
 impl CopiedObject {
-    /// Whether the object was replaced since it was copied, not just extended. In stores without tags only a smaller
+    /// Whether the object was to_copy_anew since it was copied, not just extended. In stores without tags only a smaller
     /// size shows this.
     fn is_replaced(&self, object: &ObjectMeta) -> bool {
         object.size < self.n_bytes || object.size == self.n_bytes && object.e_tag != self.e_tag
@@ -212,9 +212,9 @@ impl Remote {
         let n_bytes_before = self.cost.n_bytes;
         let mut requests: Vec<RangeRequest> = objects.iter().flat_map(|object| self.new_ranges(object)).collect();
         while !requests.is_empty() {
-            let replaced = self.copy_all(requests, &mut result.failed)?;
+            let to_copy_anew = self.copy_all(requests, &mut result.failed)?;
             requests = Vec::new();
-            for object in replaced {
+            for object in to_copy_anew {
                 self.reset_copy(&object)?;
                 requests.extend(self.new_ranges(&object));
             }
@@ -337,7 +337,7 @@ impl Remote {
             }
         };
         let mut skipped_keys: BTreeSet<Key> = BTreeSet::new();
-        let mut replaced = Vec::new();
+        let mut to_copy_anew = Vec::new();
         let runtime = self.runtime.clone();
         runtime.block_on(async {
             let mut answers = stream::iter(requests).map(get).buffered(N_PARALLEL);
@@ -352,14 +352,14 @@ impl Remote {
                         CopyOutcome::Appended => {}
                         CopyOutcome::Replaced => {
                             skipped_keys.insert(key);
-                            replaced.push(request.object);
+                            to_copy_anew.push(request.object);
                         }
                     },
                     // The server ignores ranges: it sent the whole object, which was not read.
                     Err(object_store::Error::NotSupported { .. }) if has_ranges => {
                         self.has_ranges = false;
                         skipped_keys.insert(key);
-                        replaced.push(request.object);
+                        to_copy_anew.push(request.object);
                     }
                     Err(error) => {
                         failed.push(RemoteError::Store { at: key.to_string(), reason: all_causes(&error) });
@@ -367,7 +367,7 @@ impl Remote {
                     }
                 }
             }
-            Ok(replaced)
+            Ok(to_copy_anew)
         })
     }
 

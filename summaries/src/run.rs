@@ -13,9 +13,9 @@ use formats::{
 use prost::{DecodeError, Message};
 
 use crate::{
-    by_name::NameMap,
     damage::Damage,
     media::{MediaError, RecordPosition},
+    name_map::NameMap,
     sample::Sample,
     series::Series,
     writer::HParam,
@@ -93,7 +93,8 @@ pub struct FileStatus {
     pub path: Arc<Path>,
     /// The number of bytes that were decoded, or skipped as damaged.
     pub n_read: u64,
-    /// The number of bytes at the end of the file that are not a complete record, which is being written or was cut
+    /// The number of bytes at the end of the file that form no complete record: the record is being written, or was cut
+    /// off.
     /// off.
     pub n_waiting: u64,
     /// Whether the file can be followed.

@@ -35,7 +35,7 @@ pub(crate) struct FileChanges {
     pub files: FxHashSet<PathBuf>,
     /// Paths that were created or deleted.
     pub created: FxHashSet<PathBuf>,
-    /// Whether events were lost, or watching has just begun, so that only a walk finds all changes.
+    /// Whether events were lost, or watching has just begun: time for a walk, which finds new files.
     pub is_incomplete: bool,
 }
 

@@ -77,7 +77,7 @@ impl Authority {
 }
 
 fn certificate_error(error: &rcgen::Error) -> SecurityError {
-    SecurityError::Unfit(error.to_string())
+    SecurityError::Invalid(error.to_string())
 }
 
 /// Makes a folder with `ca.pem`, and for each host `HOST.pem` and `HOST.key`; only its owner may read a key. Returns

@@ -44,7 +44,7 @@ pub enum SecurityError {
     },
     /// Certificate, key and authority do not match, or are not valid.
     #[error("{0}")]
-    Unfit(String),
+    Invalid(String),
 }
 
 impl fmt::Debug for Security {
@@ -76,7 +76,7 @@ impl Security {
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Security, SecurityError> {
-        let config_error = |error: &dyn fmt::Display| SecurityError::Unfit(error.to_string());
+        let config_error = |error: &dyn fmt::Display| SecurityError::Invalid(error.to_string());
         let mut roots = RootCertStore::empty();
         for authority in authorities {
             roots.add(authority).map_err(|e| config_error(&e))?;

@@ -64,8 +64,9 @@ pub struct Train {
     /// cluster in the variables that Slurm or torchrun sets; 'mpi': the workers that the same mpirun started
     #[arg(long, value_name = "FILE|env|mpi", conflicts_with_all = ["workers", "devices", "device", "dump_graphs", "numerics"])]
     pub cluster: Option<PathBuf>,
-    /// How often a run that loses a process continues from its newest checkpoint [default: 10]
-    #[arg(long, value_name = "N", requires = "checkpoint_dir")]
+    #[arg(long, value_name = "N", requires = "checkpoint_dir", help = format!(
+        "How often a run that loses a process continues from its newest checkpoint [default: {DEFAULT_MAX_RESTARTS}]"
+    ))]
     pub max_restarts: Option<u32>,
     /// Seconds to wait for tasks of the cluster that cannot be reached [default: 60]
     #[arg(long, value_name = "SECONDS", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..))]

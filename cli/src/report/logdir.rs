@@ -16,7 +16,7 @@ use crate::source;
 /// The most charts of scalars, and of histograms: the first tags by name.
 const MAX_TAGS: usize = 60;
 /// The most histograms of a chart, evenly spaced.
-const MAX_ROWS: usize = 40;
+const MAX_HISTOGRAMS: usize = 40;
 
 /// The section of the scalars and histograms below a path, if there are any.
 pub fn section(path: &Path, group_by: Option<&GroupBy>) -> Result<Option<Section>, Failure> {
@@ -132,7 +132,7 @@ fn histogram_figures(runs: &Runs) -> Vec<Figure> {
 
 fn sample_rows(series: &HistogramSeries) -> Vec<(i64, Histogram)> {
     let n = series.len();
-    let n_shown = n.min(MAX_ROWS);
+    let n_shown = n.min(MAX_HISTOGRAMS);
     // The newest histogram is always included.
     let row = |i: usize| (i + 1) * n / n_shown.max(1) - 1;
     (0..n_shown).map(row).filter_map(|row| Some((series.step[row], series.histogram(row).ok()?))).collect()

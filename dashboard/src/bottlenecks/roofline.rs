@@ -19,7 +19,7 @@ pub(super) fn rooflines_ui(ui: &mut Ui, lines: &[Roofline], target: &mut Option<
         let device = if line.device.is_empty() { "the host" } else { &line.device };
         heading(ui, &format!("Roofline of {device}"));
         ui.weak(limits_text(&line.roof));
-        if let Some(scale) = Scale::of(line) {
+        if let Some(scale) = Scale::from_roofline(line) {
             plot_ui(ui, line, &scale, target);
         }
         table_ui(ui, line, target);
@@ -54,7 +54,7 @@ struct Scale {
 
 impl Scale {
     /// Returns the ranges that hold every op and the ridge; `None` without an op.
-    fn of(line: &Roofline) -> Option<Scale> {
+    fn from_roofline(line: &Roofline) -> Option<Scale> {
         let mut points: Vec<(f64, f64)> = line.rows.iter().filter_map(|row| point(&row.work)).collect();
         if points.is_empty() {
             return None;
@@ -219,12 +219,12 @@ mod tests {
     fn a_scale_holds_every_op_and_the_ridge() {
         let roof = Roof { flops_per_s: Some(2e14), bytes_per_s: Some(1e12) };
         // 500 GFLOP/s at 5 operations per byte; one without memory traffic has no place.
-        let scale = Scale::of(&line(&[(500.0, 100.0, 1), (7.0, 0.0, 1)], roof)).unwrap();
+        let scale = Scale::from_roofline(&line(&[(500.0, 100.0, 1), (7.0, 0.0, 1)], roof)).unwrap();
         assert_eq!(scale, Scale { x: [0, 3], y: [11, 15] });
         let (x, y) = scale.shares((10.0, 1e13));
         assert!((x - 1.0 / 3.0).abs() < 1e-9 && (y - 0.5).abs() < 1e-9, "{x} {y}");
-        assert_eq!(Scale::of(&line(&[(7.0, 0.0, 1)], roof)), None);
-        let alone = Scale::of(&line(&[(1000.0, 1.0, 1)], Roof::default())).unwrap();
+        assert_eq!(Scale::from_roofline(&line(&[(7.0, 0.0, 1)], roof)), None);
+        let alone = Scale::from_roofline(&line(&[(1000.0, 1.0, 1)], Roof::default())).unwrap();
         assert_eq!(alone, Scale { x: [2, 4], y: [11, 13] }, "a point on a power of ten has room on both sides");
     }
 

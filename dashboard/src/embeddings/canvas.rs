@@ -51,7 +51,7 @@ impl EmbeddingsView {
         }
         painter.add(Shape::Mesh(Arc::clone(&self.picture.dots)));
         painter.add(Shape::Mesh(Arc::clone(&self.picture.images)));
-        self.paint_picked(ui, embedding, rect);
+        self.paint_highlights(ui, embedding, rect);
         self.paint_legend(ui, rect);
         let pointer = response.hover_pos().filter(|_| !response.dragged())?;
         let distances = self.picture.placed.iter().enumerate().map(|(i, (pos, _))| (i, pos.distance_sq(pointer)));
@@ -132,7 +132,7 @@ impl EmbeddingsView {
     }
 
     /// Paints lines from the picked vector to its neighbours, and the names of vectors that stand out.
-    fn paint_picked(&self, ui: &Ui, embedding: &Embedding, rect: Rect) {
+    fn paint_highlights(&self, ui: &Ui, embedding: &Embedding, rect: Rect) {
         let p = palette(ui);
         let painter = ui.painter_at(rect);
         let pos = |i: usize| self.picture.placed.get(i).map(|(pos, _)| *pos);
@@ -181,12 +181,12 @@ impl EmbeddingsView {
                     line(p.ramp(share), &format::value(lo + share * (hi - lo)));
                 }
             }
-            Coloring::Words { words, n_more, .. } => {
+            Coloring::Words { words, n_unlisted, .. } => {
                 for (i, word) in words.iter().enumerate() {
                     line(group_color(i, p), if word.is_empty() { "(empty)" } else { word });
                 }
-                if *n_more > 0 {
-                    line(p.aggregate, &format!("{n_more} more"));
+                if *n_unlisted > 0 {
+                    line(p.aggregate, &format!("{n_unlisted} more"));
                 }
             }
         }

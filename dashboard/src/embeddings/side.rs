@@ -118,7 +118,7 @@ impl EmbeddingsView {
         section(ui, "Metadata");
         let column = |i: usize| embedding.columns.get(i).cloned().unwrap_or_default();
         ui.horizontal(|ui| {
-            ui.weak("colour");
+            ui.weak("Colour");
             let text = self.color_column.map_or_else(|| "none".to_owned(), column);
             let combo = ComboBox::from_id_salt("colour").selected_text(&text).truncate().show_ui(ui, |ui| {
                 if ui.selectable_label(self.color_column.is_none(), "none").clicked() {
@@ -134,7 +134,7 @@ impl EmbeddingsView {
         });
         if embedding.columns.len() > 1 {
             ui.horizontal(|ui| {
-                ui.weak("label");
+                ui.weak("Label");
                 let text = column(self.choices.label);
                 let combo = ComboBox::from_id_salt("label").selected_text(&text).truncate().show_ui(ui, |ui| {
                     for i in 0..embedding.columns.len() {
@@ -232,7 +232,7 @@ fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
 
 fn metric_ui(ui: &mut Ui, choices: &mut Choices) {
     ui.horizontal(|ui| {
-        ui.weak("distance");
+        ui.weak("Distance");
         for (is_cosine, name) in [(false, "Euclidean"), (true, "Cosine")] {
             let response = ui.selectable_value(&mut choices.is_cosine, is_cosine, name);
             named(&response, Role::RadioButton, &format!("Distance: {name}"));

@@ -1,7 +1,7 @@
 //! The panel's state, updated from files, layouts and choices.
 
 use super::model::{
-    self, Choices, ColorBy, Coloring, Folders, ListedEmbedding, Listing, LoadedEmbedding, Sheet, Worker, matching,
+    self, Choices, ColorBy, Coloring, Folders, ListedEmbedding, Listing, LoadedEmbedding, SpriteSheet, Worker, matching,
 };
 use crate::Data;
 use egui::{Mesh, Pos2, TextureHandle, Ui};
@@ -29,7 +29,7 @@ pub(super) struct Picture {
 /// The sheet of images as a texture.
 #[derive(Default)]
 pub(super) struct Texture {
-    pub sheet: Option<Arc<Sheet>>,
+    pub sheet: Option<Arc<SpriteSheet>>,
     pub handle: Option<TextureHandle>,
 }
 
@@ -124,7 +124,7 @@ impl EmbeddingsView {
         if self.coloring_key != Some(self.choices.color) {
             self.coloring_key = Some(self.choices.color);
             self.color_column = self.choices.color.column(embedding);
-            self.coloring = Coloring::of(embedding, self.color_column);
+            self.coloring = Coloring::by_column(embedding, self.color_column);
             self.revision += 1;
         }
         if self.matches_key.as_deref() != Some(self.choices.search.text()) {

@@ -2,7 +2,7 @@
 
 use super::{
     analysis::{self, Changes, StepCosts, Summaries, Times},
-    layout::{CHILDREN_MAX, Expansion, PicBox, Picture, Update, Worker},
+    layout::{BoxLayout, Expansion, MAX_CHILDREN, Picture, Update, Worker},
     model::{ItemId, Kind, Model},
     paint::{Camera, ColorBy, Export, Flight, Transition, assign_structure_colors},
     panels::Search,
@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Boxes that one "Expand one level" adds at most.
-const OPEN_LEVEL_MAX: usize = 20_000;
+const MAX_OPEN_LEVEL: usize = 20_000;
 
 /// The Graph panel's state.
 #[derive(Default)]
@@ -71,7 +71,7 @@ pub struct GraphView {
     node_revision: u64,
     /// The selection that the other panels know.
     shared_selection: Option<ItemId>,
-    /// The full name of a node that another panel selected, until the model has it.
+    /// The full name of a node that another panel selected, until there is a model to find it in.
     requested_node: Option<Arc<str>>,
 }
 
@@ -163,7 +163,7 @@ impl GraphView {
         if let Some((item, at)) = self.anchor.take()
             && let (Some(new), Some(view)) = (self.picture.find(item), self.view)
         {
-            let top = |b: &PicBox| [b.center()[0], b.rect[1]];
+            let top = |b: &BoxLayout| [b.center()[0], b.rect[1]];
             if let Some(old) = old.find(item) {
                 shift = [top(new)[0] - top(old)[0], top(new)[1] - top(old)[1]];
             }
@@ -245,7 +245,7 @@ impl GraphView {
         let (mut scope, mut has_changed) = (model.parent(host), false);
         loop {
             has_changed |= scope != ItemId::ROOT && self.expansion.open.insert(scope);
-            if model.children(scope).len() > CHILDREN_MAX && self.picture.find(host).is_none() {
+            if model.children(scope).len() > MAX_CHILDREN && self.picture.find(host).is_none() {
                 has_changed |= self.expansion.unlimited.insert(scope);
             }
             if scope == ItemId::ROOT {
@@ -270,9 +270,9 @@ impl GraphView {
             .filter(|b| !b.is_open && model.is_expandable(b.item) && model.is_below(b.item, parent))
             .map(|b| b.item)
             .collect();
-        let mut n_left = OPEN_LEVEL_MAX;
+        let mut n_left = MAX_OPEN_LEVEL;
         for item in closed {
-            let n = model.children(item).len().min(CHILDREN_MAX);
+            let n = model.children(item).len().min(MAX_CHILDREN);
             if n <= n_left {
                 n_left -= n;
                 self.expansion.open.insert(item);

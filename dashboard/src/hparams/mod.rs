@@ -132,7 +132,8 @@ impl HParamsView {
             let is_growth = self.table_key.is_some_and(|old| (old.0, old.2) == (key.0, key.2));
             if self.table_key != Some(key) && !(is_growth && now - self.computed_at < REFRESH_S) {
                 (self.table_key, self.computed_at) = (Some(key), now);
-                self.state.table = Table::of(sessions::sessions(&answer.1, data, self.state.choices.statistic));
+                self.state.table =
+                    Table::from_sessions(sessions::sessions(&answer.1, data, self.state.choices.statistic));
                 let unreadable = answer.1.unreadable.as_ref();
                 self.read_error = unreadable.map(|(n, why)| format!("{n} values cannot be read: {why}"));
                 self.state.shown.key = None;
@@ -150,11 +151,11 @@ impl HParamsView {
         ui.horizontal_wrapped(|ui| {
             group(ui, "mode", |ui| choice_buttons(ui, "Show", &mut self.state.choices.mode));
             group(ui, "metrics", |ui| {
-                ui.weak("metrics");
+                ui.weak("Metrics");
                 choice_buttons(ui, "Metrics", &mut self.state.choices.statistic);
             });
             group(ui, "columns", |ui| {
-                column_combo(ui, "colour", "run", &self.state.table, &mut self.state.choices.color);
+                column_combo(ui, "Colour", "run", &self.state.table, &mut self.state.choices.color);
                 if self.state.choices.mode == Mode::Scatter {
                     column_combo(ui, "x", "choose", &self.state.table, &mut self.state.choices.x);
                     column_combo(ui, "y", "choose", &self.state.table, &mut self.state.choices.y);

@@ -120,7 +120,7 @@ impl State {
     pub(super) fn axis(&self, key: &Key) -> Option<Axis> {
         let column = self.table.column(key)?;
         let scale = self.choices.scale.get(key).copied().unwrap_or_else(|| AxisScale::default_for(column));
-        Some(Axis::of(&self.table, column, scale))
+        Some(Axis::new(&self.table, column, scale))
     }
 
     /// Applies the parameters of an address, the inverse of [`Choices::params`]. Unknown columns are ignored.

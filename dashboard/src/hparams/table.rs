@@ -78,7 +78,7 @@ impl State {
             table = table.width(i, if is_run { names_column(ui, labels) } else { word_column(metrics::FIGURE_W) });
         }
         let sorted = |column: &TableColumn<'_>| match (column, &self.choices.sorting) {
-            (TableColumn::Value(column), Some(sorting)) => sorting.of(&column.key),
+            (TableColumn::Value(column), Some(sorting)) => sorting.descending_by(&column.key),
             _ => None,
         };
         let is_selected = |session: &Session| selection.run.get() == Some(&session.label);

@@ -172,11 +172,11 @@ impl Slots {
         };
         for LogdirSlot { source, runs, labels } in logdirs {
             let (name, path, status) = about(&data.sources, source);
-            data.logdirs.push(LogdirData { name, path, status, runs: ReadGuard::of(&runs), labels });
+            data.logdirs.push(LogdirData { name, path, status, runs: ReadGuard::lock(&runs), labels });
         }
         for TraceSlot { source, store } in traces {
             let (name, path, status) = about(&data.sources, source);
-            data.traces.push(TraceData { name, path, status, store: ReadGuard::of(&store) });
+            data.traces.push(TraceData { name, path, status, store: ReadGuard::lock(&store) });
         }
         data.sources = in_order.into_iter().map(|row| data.sources[row].clone()).collect();
         for idx in 0..n_logdirs {

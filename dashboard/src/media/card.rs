@@ -8,7 +8,7 @@ use super::{
     pr,
     rows::{Meshes, RunValue, cache_key, row_of_part},
     sounds::SoundCard,
-    steps::CardSteps,
+    steps::SliderStops,
     texts::TextCard,
 };
 use crate::{
@@ -28,7 +28,7 @@ use ui::{
 /// The position of a card in its series, and the state of its contents.
 #[derive(Default)]
 pub struct Card {
-    stops: CardSteps,
+    stops: SliderStops,
     /// The chosen stop of the slider; `None` follows the newest.
     stop: Option<usize>,
     images: ImageCard,

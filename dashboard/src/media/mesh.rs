@@ -75,7 +75,7 @@ struct Model {
 impl Model {
     /// The model of parts in any state; the note names missing and unreadable ones.
     fn of_states(states: &[PartState; 3]) -> Self {
-        let mut model = Self::of([states[0].part(), states[1].part(), states[2].part()]);
+        let mut model = Self::from_parts([states[0].part(), states[1].part(), states[2].part()]);
         let mut notes: Vec<String> = states.iter().filter_map(|state| Some(state.error()?.to_owned())).collect();
         if let PartState::Missing = states[0] {
             notes.push("nothing to draw: the run has no vertices of this mesh at this step".into());
@@ -88,7 +88,7 @@ impl Model {
     }
 
     /// The model of vertices, faces and colours: of the first mesh of their batches.
-    fn of(parts: [Option<&MeshPart>; 3]) -> Self {
+    fn from_parts(parts: [Option<&MeshPart>; 3]) -> Self {
         let rows = |part: Option<&MeshPart>| -> Vec<[f64; 3]> {
             let Some(part) = part else { return Vec::new() };
             let n = part.values.shape.iter().rev().nth(1).copied().unwrap_or(0);
@@ -242,12 +242,12 @@ mod tests {
     fn vertices_fill_the_unit_ball_and_faces_have_vertices() {
         let vertices = part(2, &[0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0]);
         let faces = part(1, &[0.0, 1.0, 0.0, 0.0, 1.0, 7.0, -1.0, 0.0, 0.0]);
-        let model = Model::of([Some(&vertices), Some(&faces), None]);
+        let model = Model::from_parts([Some(&vertices), Some(&faces), None]);
         assert_eq!(model.vertices, [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]);
         assert_eq!(model.faces, [[0, 1, 0]]);
         assert_eq!(model.note.as_deref(), Some("2 faces have no such vertices, the first of 2"));
-        assert_eq!(Model::of([None, None, None]), Model::default());
-        let few = Model::of([Some(&vertices), None, Some(&part(1, &[1.0, 2.0, 3.0]))]);
+        assert_eq!(Model::from_parts([None, None, None]), Model::default());
+        let few = Model::from_parts([Some(&vertices), None, Some(&part(1, &[1.0, 2.0, 3.0]))]);
         assert_eq!(few.note.as_deref(), Some("the first of 2, without its colours: 1 for 2 vertices"));
         let empty = PartState::Read(Arc::new(MediaValue::Mesh(part(1, &[]))));
         for (vertices, note) in [
@@ -259,7 +259,7 @@ mod tests {
             let model = Model::of_states(&[vertices, PartState::Missing, PartState::Missing]);
             assert_eq!(model.note.as_deref(), note);
         }
-        let nowhere = Model::of([Some(&part(1, &[f64::NAN, 0.0, 0.0, 1.0, 1.0, 1.0])), None, None]);
+        let nowhere = Model::from_parts([Some(&part(1, &[f64::NAN, 0.0, 0.0, 1.0, 1.0, 1.0])), None, None]);
         assert_eq!(nowhere.vertices, [[0.0; 3], [0.0; 3]]);
     }
 }

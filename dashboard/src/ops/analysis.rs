@@ -14,7 +14,7 @@ use trace_store::Residency;
 pub struct Findings {
     pub question: RangeQuestion,
     /// Whether the range's slices were resident; if not, there are no figures.
-    pub hand: Residency,
+    pub residency: Residency,
     /// The range of the figures.
     pub range: Range<i64>,
     pub ops: Vec<Row>,
@@ -29,12 +29,12 @@ pub fn answer(request: Request) -> Findings {
     let store = request.store.read_recursive();
     let question = RangeQuestion { version: store.version(), ..request.question };
     let range = question.range.clone().unwrap_or_else(|| store.range());
-    let hand = store.residency(&range);
-    if hand != Residency::Resident {
-        return Findings { question, range, hand, ..Findings::default() };
+    let residency = store.residency(&range);
+    if residency != Residency::Resident {
+        return Findings { question, range, residency, ..Findings::default() };
     }
     Findings {
-        hand,
+        residency,
         ops: op_stats(&store, range.clone()).iter().map(Row::from).collect(),
         nodes: node_stats(&store, range.clone()).iter().map(Row::from).collect(),
         track_use: track_use(&store, range.clone()),

@@ -122,7 +122,7 @@ impl View for OpsView {
         let Some(findings) = findings.filter(|f| f.question.trace_idx == trace_idx) else {
             return empty_state(ui, "Computing…", &format!("Reading {}", trace.n_slices()));
         };
-        if let Some(note) = crate::far::note(findings.hand) {
+        if let Some(note) = crate::far::note(findings.residency) {
             return empty_state(ui, "Slices are missing", note);
         }
         if findings.ops.is_empty() {
@@ -144,7 +144,7 @@ impl OpsView {
             for grouping in Grouping::all() {
                 ui.selectable_value(&mut self.settings.grouping, grouping, grouping.title());
             }
-            let edit = TextEdit::singleline(&mut self.settings.filter).hint_text("filter").desired_width(150.0);
+            let edit = TextEdit::singleline(&mut self.settings.filter).hint_text("Filter ops").desired_width(150.0);
             ui.add(edit).accessible_name("Filter ops");
             if selected.is_some() {
                 ui.selectable_value(&mut self.ignore_range, false, "Selected range");

@@ -79,7 +79,7 @@ const COLUMNS: &[(Column, &str, &str, Cells, &str)] = &[
 ];
 
 impl Column {
-    pub fn of(grouping: Grouping) -> &'static [Self] {
+    pub fn for_grouping(grouping: Grouping) -> &'static [Self] {
         use Column::{Category, Count, Max, Mean, Name, Op, P50, P99, SelfTime, Share, Total};
         match grouping {
             Grouping::Op => &[Name, Category, Count, Total, SelfTime, Mean, P50, P99, Max, Share],
@@ -237,7 +237,7 @@ mod tests {
         let shortest = clicked(clicked(order, Column::P50), Column::P50);
         assert_eq!(check(Grouping::Node, "", shortest), ["layer1/Add", "layer2/MatMul", "layer1/MatMul"]);
         let rows = rows(Grouping::Node);
-        for column in Column::of(Grouping::Node) {
+        for column in Column::for_grouping(Grouping::Node) {
             let up = SortOrder { column: *column, descending: false };
             let sorted = arranged(&rows, "", up);
             assert!(sorted.windows(2).all(|w| compare(&rows[w[0]], &rows[w[1]], *column) != Ordering::Greater));
@@ -256,8 +256,10 @@ mod tests {
     #[test]
     fn cells_carry_their_units() {
         let rows = rows(Grouping::Op);
-        let text: Vec<String> =
-            Column::of(Grouping::Op).iter().map(|c| Heading(*c, Grouping::Op).text(&rows[0]).into_owned()).collect();
+        let text: Vec<String> = Column::for_grouping(Grouping::Op)
+            .iter()
+            .map(|c| Heading(*c, Grouping::Op).text(&rows[0]).into_owned())
+            .collect();
         assert_eq!(text[..4], ["MatMul", "op", "6", "189 µs"]);
         assert_eq!(text[9], "67.6 %", "48 of 71 µs a step: what its shards take is theirs");
         let table = csv(&rows, &[0]);

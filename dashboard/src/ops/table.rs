@@ -22,7 +22,8 @@ pub fn table_ui(
     order: SortOrder<Column>,
     selection: &Selection,
 ) -> TableClicks<Heading> {
-    let columns: Vec<Heading> = Column::of(grouping).iter().map(|column| Heading(*column, grouping)).collect();
+    let columns: Vec<Heading> =
+        Column::for_grouping(grouping).iter().map(|column| Heading(*column, grouping)).collect();
     let most_share = shown.iter().map(|i| rows[*i].figures.share).fold(0.0, f64::max);
     // A separate id where figures are shorter, so that the widths are not shared.
     let id = (grouping == Grouping::Op, format::is_exact());
@@ -38,7 +39,7 @@ pub fn table_ui(
     };
     table.show(
         ui,
-        |column| order.of(&column.0),
+        |column| order.descending_by(&column.0),
         is_selected,
         |ui, column, row, _| cell_ui(ui, row, *column, most_share),
     )

@@ -383,7 +383,7 @@ fn lines<'a>(
     let against = &*against;
     let line = |member: &'a Member| {
         let (points, generation) = match view.x_tag {
-            None => (Points::of(own_series(member)?), 0),
+            None => (Points::new(own_series(member)?), 0),
             Some(x_tag) => {
                 series_of(member, x_tag)?;
                 let pairing = against.get(&member.label)?;

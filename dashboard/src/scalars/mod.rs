@@ -220,7 +220,7 @@ impl ScalarsView {
     /// Adds the stored pins of new logdirs to the catalogue.
     fn remembered_pins(&mut self, data: &Data, selection: &Selection) {
         for logdir in data.logdirs.iter().skip(self.n_logdirs) {
-            for tag in selection.pins.of(&logdir.path) {
+            for tag in selection.pins.get(&logdir.path) {
                 if !self.settings.pins.iter().any(|pin| **pin == **tag) {
                     self.settings.pins.push(tag.as_str().into());
                 }
@@ -238,7 +238,7 @@ impl ScalarsView {
             pins.push(tag.clone());
         }
         for logdir in &data.logdirs {
-            let mut remembered = selection.pins.of(&logdir.path).to_vec();
+            let mut remembered = selection.pins.get(&logdir.path).to_vec();
             remembered.retain(|pin| **pin != **tag);
             if is_pinned && logdir.runs.by_name.values().any(|run| run.series.contains_key(&**tag)) {
                 remembered.push(tag.to_string());
@@ -251,7 +251,7 @@ impl ScalarsView {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
         if self.tags.0 != n_series {
             let all = data.runs().flat_map(|run| &run.run.series);
-            let scalars = all.filter(|(_, series)| ScalarSeries::of(series).is_some());
+            let scalars = all.filter(|(_, series)| ScalarSeries::from_series(series).is_some());
             let names: BTreeSet<Natural<&str>> = scalars.map(|(tag, _)| Natural(&**tag)).collect();
             self.tags = (n_series, names.into_iter().map(|name| name.0.into()).collect());
         }
@@ -260,7 +260,7 @@ impl ScalarsView {
 
 /// The least and the greatest step of all scalars.
 fn all_steps(data: &Data) -> range::Steps {
-    let scalars = data.runs().flat_map(|run| run.run.series.values()).filter_map(ScalarSeries::of);
+    let scalars = data.runs().flat_map(|run| run.run.series.values()).filter_map(ScalarSeries::from_series);
     let ends = scalars.flat_map(|s| s.pieces().flat_map(|piece| [s.step(piece.start), s.step(piece.end - 1)]));
     let (lo, hi) = ends.fold((i64::MAX, i64::MIN), |(lo, hi), step| (lo.min(step), hi.max(step)));
     if lo <= hi { [lo, hi] } else { [0, 0] }

@@ -62,7 +62,7 @@ impl RangeTable {
     fn table(&mut self, ui: &mut Ui, selection: &mut Selection) {
         let clicks = DataTable::new("range", &Column::all(), &self.rows).show(
             ui,
-            |column| self.sorting.of(column),
+            |column| self.sorting.descending_by(column),
             |row| selection.run.get().is_some_and(|run| *run == row.label),
             |ui, column, row, _| {
                 if *column == Column::Run {

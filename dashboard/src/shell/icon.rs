@@ -10,7 +10,7 @@ const SLICES: [(usize, usize, usize, usize); 7] =
 
 /// The icon: 64 by 64 pixels, RGBA.
 pub fn app_icon() -> IconData {
-    let p = Palette::of(true);
+    let p = Palette::for_theme(true);
     let mut rgba = vec![0; SIZE * SIZE * 4];
     let mut fill = |x0: usize, y0: usize, x1: usize, y1: usize, color: egui::Color32| {
         for y in y0..y1 {

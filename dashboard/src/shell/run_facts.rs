@@ -13,7 +13,7 @@ use ui::format;
 /// Wall time over which the rate in steps per second is measured, seconds.
 const RATE_WINDOW_S: f64 = 5.0;
 
-/// [`RunFacts::of`] the open data, cached, so that thousands of series are not searched in every frame.
+/// [`RunFacts::of_newest_run`] the open data, cached, so that thousands of series are not searched in every frame.
 #[derive(Debug, Default)]
 pub struct RunFactsCache {
     key: Option<FactsKey>,
@@ -29,7 +29,7 @@ impl RunFactsCache {
         let logdirs = data.logdirs.iter().map(|logdir| (logdir.runs.version, logdir.status)).collect();
         let key = Some((logdirs, data.traces.iter().map(|trace| trace.status).collect()));
         if self.key != key {
-            (self.key, self.facts) = (key, RunFacts::of(data));
+            (self.key, self.facts) = (key, RunFacts::of_newest_run(data));
         }
         self.facts.as_ref()
     }
@@ -53,9 +53,10 @@ pub struct RunFacts {
 
 impl RunFacts {
     /// Of the run whose newest point was written last; `None` without scalars.
-    pub fn of(data: &Data) -> Option<Self> {
+    pub fn of_newest_run(data: &Data) -> Option<Self> {
         let newest = |run: &RunRef<'_>| {
-            let walls = run.run.series.values().filter_map(|series| Some(ScalarSeries::of(series)?.last()?.wall));
+            let walls =
+                run.run.series.values().filter_map(|series| Some(ScalarSeries::from_series(series)?.last()?.wall));
             walls.fold(f64::NEG_INFINITY, f64::max)
         };
         let (wall, run) = data
@@ -63,7 +64,8 @@ impl RunFacts {
             .map(|run| (newest(&run), run))
             .filter(|(wall, _)| *wall > f64::NEG_INFINITY)
             .max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let scalars = || run.run.series.iter().filter_map(|(tag, series)| Some((tag, ScalarSeries::of(series)?)));
+        let scalars =
+            || run.run.series.iter().filter_map(|(tag, series)| Some((tag, ScalarSeries::from_series(series)?)));
         let step = scalars().filter_map(|(_, s)| s.last().map(|point| point.step)).max()?;
         let longest = scalars().map(|(_, s)| s).max_by_key(|s| s.len())?;
         let since = (0..longest.len()).rfind(|row| longest.wall(*row) < wall - RATE_WINDOW_S).unwrap_or(0);
@@ -112,7 +114,7 @@ impl RunFacts {
 
 /// The number of runs that draw curves, if there are several; runs of hyperparameters within them count with them.
 fn n_runs(data: &Data) -> Option<usize> {
-    let n = data.runs().filter(|run| DrawKind::of(run.run) == DrawKind::Curves).count();
+    let n = data.runs().filter(|run| DrawKind::for_run(run.run) == DrawKind::Curves).count();
     (n > 1).then_some(n)
 }
 
@@ -149,7 +151,7 @@ mod tests {
                 let series = [("loss".to_owned(), loss)].into_iter().collect();
                 runs.by_name.insert((*name).to_owned(), Run { name: (*name).to_owned(), series, ..Run::default() });
             }
-            RunFacts::of(&Data::default().with_runs("logs", runs)).unwrap().text()
+            RunFacts::of_newest_run(&Data::default().with_runs("logs", runs)).unwrap().text()
         };
         assert_eq!(facts(&["a", "a/hparams"]), "a · finished · step 2 · loss 0.5000");
         assert_eq!(facts(&["a", "a/hparams", "b", "c"]), "logs · finished · 3 runs");

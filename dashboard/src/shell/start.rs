@@ -16,7 +16,10 @@ use ui::{
 const OPEN_HINTS: [(&str, &str); 5] = [
     ("A run folder, or a folder of runs", "series, graph and timeline of a run, linked"),
     ("TensorBoard event files", "scalars, histograms and the graph, while they grow"),
-    ("A trace", "ours, PyTorch, Chrome, Perfetto, XPlane, Nsight Systems, RunMetadata, ftrace, trace.dat, perf script"),
+    (
+        "A trace",
+        "stepscope, PyTorch, Chrome, Perfetto, XPlane, Nsight Systems, RunMetadata, ftrace, trace.dat, perf script",
+    ),
     ("A graph", "GraphDef, SavedModel, meta graph, ONNX; gzipped or not"),
     ("Nothing yet?", "stepscope demo trains a model and opens this window on it"),
 ];
@@ -45,9 +48,9 @@ pub fn start_screen(ui: &mut Ui, data: &Data, recent: &[Recent], open_keys: &str
         ui.vertical_centered(|ui| {
             ui.add_space((ui.available_height() * metrics::START_TOP_SHARE).max(metrics::PAD));
             ui.label(RichText::new("stepscope").size(metrics::TEXT_HERO).color(colors.text_strong));
-            ui.weak("Drop files or folders here, or open them by name.");
+            ui.weak("Drop files or folders here, or open them by name");
             ui.add_space(metrics::GAP_WIDE);
-            if ui.button(format!("Open a path ({open_keys})")).clicked() {
+            if ui.button(format!("Open a file or folder… ({open_keys})")).clicked() {
                 action = Some(StartAction::Dialog);
             }
             ui.add_space(metrics::GAP_WIDE);

@@ -14,8 +14,9 @@ pub fn status_dot(ui: &mut Ui, status: Status) {
         Status::Crashed | Status::Stopped => p.warning,
         Status::Failed => p.error,
     };
-    ui.spacing_mut().item_spacing.x = metrics::GAP;
+    let spacing = std::mem::replace(&mut ui.spacing_mut().item_spacing.x, metrics::GAP);
     let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::ROW_H), Sense::hover());
     ui.painter().circle_filled(rect.center(), metrics::SWATCH * 0.4, color);
     ui.label(RichText::new(status.name()).color(p.text_weak));
+    ui.spacing_mut().item_spacing.x = spacing;
 }

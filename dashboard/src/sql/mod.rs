@@ -17,7 +17,7 @@ use crate::{
     selection::TimeRange,
 };
 use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, Panel, RichText, TextEdit, Ui};
-use engine::Engine;
+use engine::{Engine, RowSet};
 use model::Outcome;
 use std::{path::Path, sync::Arc};
 use ui::address::{AddressState, Names, Params};
@@ -47,6 +47,27 @@ struct Editor {
     text: String,
 }
 
+/// The order in which rows are shown.
+struct RowOrder {
+    outcome: Arc<Outcome>,
+    sorting: Option<SortOrder<usize>>,
+    rows: Vec<usize>,
+}
+
+impl RowOrder {
+    fn new(outcome: &Arc<Outcome>, answer: &RowSet, sorting: Option<SortOrder<usize>>) -> Self {
+        let rows = match sorting {
+            Some(sorting) => model::order(answer, sorting.column, sorting.descending),
+            None => (0..answer.rows.len()).collect(),
+        };
+        Self { outcome: outcome.clone(), sorting, rows }
+    }
+
+    fn is_for(&self, outcome: &Arc<Outcome>, sorting: Option<SortOrder<usize>>) -> bool {
+        Arc::ptr_eq(&self.outcome, outcome) && self.sorting == sorting
+    }
+}
+
 impl Default for Editor {
     fn default() -> Self {
         Self { text: model::FIRST.to_owned() }
@@ -66,8 +87,7 @@ pub struct SqlView {
     /// The path whose tables were requested.
     listed: Option<Arc<Path>>,
     sorting: Option<SortOrder<usize>>,
-    /// The order of rows, with the outcome and sorting it was computed for.
-    order: (usize, Option<SortOrder<usize>>, Vec<usize>),
+    row_order: Option<RowOrder>,
     is_run_wanted: bool,
 }
 
@@ -82,7 +102,7 @@ impl SqlView {
             history: Vec::new(),
             listed: None,
             sorting: None,
-            order: (0, None, Vec::new()),
+            row_order: None,
             is_run_wanted: false,
         }
     }
@@ -115,9 +135,8 @@ impl View for SqlView {
     fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
         let outcome = self.worker.as_ref()?.result()?;
         let answer = outcome.answer.as_ref().ok().filter(|answer| !answer.columns.is_empty())?;
-        let all: Vec<usize> = (0..answer.rows.len()).collect();
-        let order = if self.order.0 == Arc::as_ptr(&outcome) as usize { &self.order.2 } else { &all };
-        Some(widgets::csv(&table::columns(answer), order.iter().map(|row| &answer.rows[*row])))
+        let order = RowOrder::new(&outcome, answer, self.sorting);
+        Some(widgets::csv(&table::columns(answer), order.rows.iter().map(|row| &answer.rows[*row])))
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
@@ -251,15 +270,12 @@ impl SqlView {
         let n = format::count_of(answer.rows.len() as u64, "row");
         let more = if answer.has_more { "the first " } else { "" };
         ui.label(RichText::new(format!("{more}{n} in {}", format::duration_ns(outcome.took_ns))).color(p.text_weak));
-        let key = Arc::as_ptr(outcome) as usize;
-        if (self.order.0, self.order.1) != (key, self.sorting) {
-            let order = match self.sorting {
-                Some(sorting) => model::order(answer, sorting.column, sorting.descending),
-                None => (0..answer.rows.len()).collect(),
-            };
-            self.order = (key, self.sorting, order);
-        }
-        let clicks = table::table_ui(ui, answer, &self.order.2, self.sorting);
+        let order = match self.row_order.take().filter(|order| order.is_for(outcome, self.sorting)) {
+            Some(order) => order,
+            None => RowOrder::new(outcome, answer, self.sorting),
+        };
+        let clicks = table::table_ui(ui, answer, &order.rows, self.sorting);
+        self.row_order = Some(order);
         if let Some(column) = clicks.sort_by.map(|column| column.index) {
             let begins_descending = answer.are_numbers[column];
             match &mut self.sorting {

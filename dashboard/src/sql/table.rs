@@ -55,6 +55,6 @@ pub fn table_ui<'a>(
         let width = n_chars.clamp(CHARS[0], CHARS[1]) as f32 * metrics::TEXT * 0.55 + metrics::PAD;
         table = table.width(column.index, word_column(width));
     }
-    let sorted = |column: &AnswerColumn<'_>| sorting.and_then(|sorting| sorting.of(&column.index));
+    let sorted = |column: &AnswerColumn<'_>| sorting.and_then(|sorting| sorting.descending_by(&column.index));
     table.show(ui, sorted, |_| false, |ui, column, row, _| text_cell(ui, column, row))
 }

@@ -99,9 +99,9 @@ pub(super) fn publish(
     selection.slice.set(ME, id.map(|id| SlicePick { trace_idx, id }));
     let Some(slice) = id.and_then(|id| store.slice(id)) else { return };
     // While another panel's node is highlighted, selecting one of its slices must not replace the node.
-    let is_others_node = selection.node.changed_by() != Some(ME) || *is_highlighted;
-    let is_other_highlighted = selection.node.get().is_some() && is_others_node;
-    if !is_other_highlighted && let Some(node) = store.node_of(&slice) {
+    let is_node_highlighted = selection.node.changed_by() != Some(ME) || *is_highlighted;
+    let keeps_node = selection.node.get().is_some() && is_node_highlighted;
+    if !keeps_node && let Some(node) = store.node_of(&slice) {
         selection.node.set(ME, Some(node.name.as_str().into()));
     }
     if store.category(&slice) == Category::Step

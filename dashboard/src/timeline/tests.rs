@@ -258,7 +258,7 @@ fn bookmarks_have_words_and_a_list() {
     harness.get_by_label("Done").click();
     harness.run_steps(3);
     let path = harness.state().data.traces[0].path.clone();
-    let notes = harness.state().selection.notes.of(&path).to_vec();
+    let notes = harness.state().selection.notes.get(&path).to_vec();
     assert_eq!((notes.len(), notes[0].text.as_str()), (1, "here it stalls"));
     harness.get_by_label("Bookmarks (1)").click();
     harness.run_steps(3);

@@ -155,7 +155,7 @@ impl TimelineView {
         self.canvases_ui(ui, &cx, panel, &mut state, commands, selection);
         shared_selection::publish_range(self.trace_idx, &state, selection);
         if let Some(time) = state.edited_note {
-            let mut all_notes = selection.notes.of(&trace.path).to_vec();
+            let mut all_notes = selection.notes.get(&trace.path).to_vec();
             if notes::editor_ui(ui.ctx(), &mut all_notes, time) {
                 state.edited_note = None;
             }
@@ -193,7 +193,7 @@ impl TimelineView {
             panel: compare.as_ref().map_or(panel, |c| c.rect_above(panel)),
             predecessor: details.and_then(|d| predecessor_of(&d.facts)),
             arrows: details.map_or(&[], |d| &d.arrows),
-            notes: selection.notes.of(&cx.trace.path).to_vec(),
+            notes: selection.notes.get(&cx.trace.path).to_vec(),
         };
         let view_bounds = compare.as_ref().map_or_else(|| cx.trace_range.clone(), |c| c.view_bounds(cx));
         let selected_below = compare.as_ref().is_some_and(Compare::has_selection);
@@ -297,7 +297,7 @@ impl TimelineView {
             takes_focus: std::mem::take(&mut self.focus_search),
             count: matches.map(|m| m.count),
         };
-        let notes = cx.data.traces.get(self.trace_idx).map_or(&[][..], |t| selection.notes.of(&t.path));
+        let notes = cx.data.traces.get(self.trace_idx).map_or(&[][..], |t| selection.notes.get(&t.path));
         let toolbar =
             ToolbarContext { state, is_live: cx.store.is_live(), rows: self.canvas.rows(), notes, now: cx.now };
         let mut response = toolbar_ui(ui, &toolbar, search);

@@ -20,7 +20,12 @@ static STAGING: &[KernelDef] = &[cpu_any("StageSize", size), cpu_any("StageClear
 static WAITING: &[AsyncKernelDef] = &[
     AsyncKernelDef { op: "Stage", device: "CPU", dtypes: ("", &[]), build: |n| Ok(Box::new(Stage(Area::of(n)?))) },
     AsyncKernelDef { op: "Unstage", device: "CPU", dtypes: ("", &[]), build: |n| Ok(Box::new(Unstage(Area::of(n)?))) },
-    AsyncKernelDef { op: "StagePeek", device: "CPU", dtypes: ("", &[]), build: |n| Ok(Box::new(Peek(Area::of(n)?))) },
+    AsyncKernelDef {
+        op: "StagePeek",
+        device: "CPU",
+        dtypes: ("", &[]),
+        build: |n| Ok(Box::new(RingContents(Area::of(n)?))),
+    },
 ];
 
 /// Which area a node means.
@@ -91,9 +96,9 @@ impl AsyncKernel for Unstage {
     }
 }
 
-struct Peek(Area);
+struct RingContents(Area);
 
-impl AsyncKernel for Peek {
+impl AsyncKernel for RingContents {
     fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
         let place = |ctx: &KernelContext<'_>| -> Result<usize, KernelError> {
             let index = ctx.item::<i32>(0)?;

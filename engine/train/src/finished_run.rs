@@ -25,7 +25,7 @@ pub struct FinishedRun {
 
 impl FinishedRun {
     /// Ends the trace of a run whose processes have ended, and returns the run's result.
-    pub(crate) fn new(mut result: TrainingResult, run: Run, restarts: u64) -> FinishedRun {
+    pub(crate) fn finish(mut result: TrainingResult, run: Run, restarts: u64) -> FinishedRun {
         let (logdir, ns_per_slice) = (run.folder().path().to_path_buf(), run.ns_per_slice());
         let (trace, collector_report) =
             run.end(&mut result.warnings).map(|trace| (trace.folder, trace.collector_report)).unzip();

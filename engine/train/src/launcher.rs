@@ -144,7 +144,7 @@ impl Launcher {
             restarts += 1;
             self.observer.on_event(&Event::Restarting { reason: &reason, restart: restarts, max });
         };
-        Ok(FinishedRun::new(result, self.run, restarts.into()))
+        Ok(FinishedRun::finish(result, self.run, restarts.into()))
     }
 
     /// Runs one attempt with processes of its own, none of which outlives it.

@@ -30,7 +30,7 @@ pub(crate) struct NamedGraph {
 }
 
 impl NamedGraph {
-    /// The graph `built` of the nodes in `graph`, with their names.
+    /// Joins `built` with the names of the nodes of `graph`, in which it was built.
     pub fn new(graph: &Graph, built: TrainingGraph) -> NamedGraph {
         NamedGraph { names: NodeNames::from_graph(graph), graph: built }
     }

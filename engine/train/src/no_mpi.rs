@@ -28,7 +28,7 @@ pub fn run_in_cluster<E: From<TrainError>>(
     Err(no_mpi_error().into())
 }
 
-/// A worker's membership in an MPI job, of which a program without MPI has no values.
+/// A worker's membership in an MPI job. It has no values, because this program was built without MPI.
 pub(crate) enum Membership {}
 
 impl Membership {

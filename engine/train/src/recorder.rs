@@ -131,7 +131,7 @@ fn begin(stream: &UnixStream, streams: &StreamSource) -> Result<Recording, Refus
         // `Messages::next` notices that the run is gone.
         let _ = send(&requests, &RecordEvent::Connect);
     });
-    let sender = Sender::start_over(&dir, connector, SenderOptions::default());
+    let sender = Sender::start_with_transport(&dir, connector, SenderOptions::default());
     let sender = sender.map_err(|error| temporary(error.to_string()))?;
     *streams = Some(provider);
     Ok(Recording { session, collector, sender, control, _folder: folder })

@@ -140,7 +140,7 @@ impl Trainer {
     /// When a step fails.
     pub fn train(self) -> Result<FinishedRun> {
         let (result, run) = self.run()?;
-        Ok(FinishedRun::new(result, run, 0))
+        Ok(FinishedRun::finish(result, run, 0))
     }
 
     /// As [`Trainer::train`], but leaves the run open: the launcher ends it.

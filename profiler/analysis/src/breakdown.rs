@@ -14,7 +14,7 @@ use trace_store::Store;
 /// The time of a range by activity. All times are ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
-    /// The range to which the times add up.
+    /// The range. All times except the overlapped ones add up to its length.
     pub range: Range<i64>,
     /// A device computes: kernels, and ops of a graph.
     pub compute_ns: i64,

@@ -135,7 +135,7 @@ pub(super) struct PiecesByCorrelation {
 }
 
 impl PiecesByCorrelation {
-    /// Adds a piece, before [`Calls::sort`].
+    /// Adds a piece, before [`PiecesByCorrelation::sort`].
     pub(super) fn add(&mut self, process: u32, correlation: u32, piece_id: PieceId) {
         if correlation != 0 && correlation != NO_NODE {
             self.rows.push((row_key(correlation, process), piece_id));

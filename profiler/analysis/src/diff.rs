@@ -171,7 +171,7 @@ fn change(name: String, a: &[f64], b: &[f64]) -> Change {
 
 /// The 95 % interval of the difference of two means whose variances may differ.
 fn welch_interval(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
-    let squared_error = |values: &[f64]| {
+    let mean_variance_and_freedom = |values: &[f64]| {
         let (n, mean) = (values.len() as f64, mean(values));
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
         (variance / n, n - 1.0)
@@ -179,9 +179,10 @@ fn welch_interval(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
     if a.len() < 2 || b.len() < 2 {
         return None;
     }
-    let ((a_error, a_freedom), (b_error, b_freedom)) = (squared_error(a), squared_error(b));
-    let (change, sum) = (mean(b) - mean(a), a_error + b_error);
-    let freedom = match a_error * a_error / a_freedom + b_error * b_error / b_freedom {
+    let ((a_variance, a_freedom), (b_variance, b_freedom)) =
+        (mean_variance_and_freedom(a), mean_variance_and_freedom(b));
+    let (change, sum) = (mean(b) - mean(a), a_variance + b_variance);
+    let freedom = match a_variance * a_variance / a_freedom + b_variance * b_variance / b_freedom {
         divisor if sum > 0.0 => sum * sum / divisor,
         _ => f64::INFINITY,
     };

@@ -140,9 +140,9 @@ fn slices_by_thread(store: &Store, activities: &Activities<'_>, range: &Range<i6
     for track in threads() {
         *n_tracks.entry((track.process, track.tid)).or_default() += 1;
     }
-    let mut threads_slices = SlicesByThread::default();
+    let mut slices_by_thread = SlicesByThread::default();
     for track in threads().filter(|t| n_tracks[&(t.process, t.tid)] > 1) {
-        let (line, slices) = threads_slices.entry((track.process, track.tid)).or_default();
+        let (line, slices) = slices_by_thread.entry((track.process, track.tid)).or_default();
         let n_before = slices.len();
         slices
             .extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| activities.get(s) != Activity::Frame));
@@ -150,7 +150,7 @@ fn slices_by_thread(store: &Store, activities: &Activities<'_>, range: &Range<i6
             *line = Some(track.id.0);
         }
     }
-    threads_slices
+    slices_by_thread
 }
 
 /// The slices of CPUs' tracks in which each thread ran, by process and thread id.

@@ -43,13 +43,13 @@ pub(crate) enum Edge {
 /// The kind of a part of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartKind {
-    /// The piece ran, which the walk reached by the edge.
+    /// The piece ran; the walk reached it by the edge.
     Runs(PieceId, Edge),
     /// Nothing ran: the cause, and the slice that was waited for or the wait itself.
     Idle(Cause, Option<SliceId>),
     /// Host code that left no slice.
     Untraced,
-    /// The time before the first op of the step was ready, which needed no other op.
+    /// The time before the step's first op was ready. That op needed no other op.
     Begin,
 }
 
@@ -89,7 +89,7 @@ enum Target<'a> {
     Root(i64),
     /// A message, by the line that it left and the time.
     Sent(u32, i64),
-    /// Nothing that the trace has.
+    /// The trace does not say what comes before.
     Unknown,
 }
 
@@ -136,7 +136,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     fn run(mut self, first: Target<'d>, piece_id: PieceId) -> i64 {
-        let (mut next, mut blocked, mut n_standing) = (first, piece_id, 0);
+        let (mut next, mut blocked, mut n_standstill) = (first, piece_id, 0);
         while self.cursor > self.limit && self.out.len() < self.max_parts {
             let before = self.cursor;
             next = match next {
@@ -167,8 +167,8 @@ impl<'d, 'a> Walk<'d, 'a> {
                     break;
                 }
             };
-            n_standing = if self.cursor < before { 0 } else { n_standing + 1 };
-            if n_standing > MAX_STANDSTILL {
+            n_standstill = if self.cursor < before { 0 } else { n_standstill + 1 };
+            if n_standstill > MAX_STANDSTILL {
                 next = Target::Unknown;
             }
         }

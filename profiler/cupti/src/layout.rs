@@ -84,7 +84,7 @@ impl Layout {
     /// The layout of a version as `cuptiGetVersion` reports it; `None` outside [`OLDEST`] to [`NEWEST`]. Three toolkits
     /// report 18: it stands for CUDA 12.0 and 12.1 here, see [`Layout::CUDA_11_8`].
     #[must_use]
-    pub fn of(version: u32) -> Option<Layout> {
+    pub fn for_version(version: u32) -> Option<Layout> {
         (OLDEST..=NEWEST).contains(&version).then_some(Layout { version, is_11_8: false })
     }
 

@@ -31,7 +31,7 @@ struct Slot {
     stream: AtomicU64,
 }
 
-// SAFETY: only the slot points to its memory; `state`, which changes by atomic exchange, says which thread may use it.
+// SAFETY: the slot owns its memory; `state`, which changes by atomic exchange, says who may use it.
 unsafe impl Send for Slot {}
 // SAFETY: as above.
 unsafe impl Sync for Slot {}

@@ -153,7 +153,7 @@ impl Recorder {
     fn spawn_reader(&mut self, version: u32) -> Result<(), Unavailable> {
         let mut reader = Reader {
             library: Arc::clone(&self.library),
-            layout: Layout::of(version),
+            layout: Layout::for_version(version),
             translator: Translator::new(),
             n_wrong_lengths: 0,
             n_dropped: 0,

@@ -16,7 +16,7 @@ use cupti::record::{MemoryWork, Object, Payload, Record, Span, StreamLocation, T
 fn lengths_are_those_of_the_bindings() {
     let check = |versions: &[u32], kind, length: usize| {
         for version in versions {
-            assert_eq!(Layout::of(*version).unwrap().length(kind), length, "version {version}, {kind:?}");
+            assert_eq!(Layout::for_version(*version).unwrap().length(kind), length, "version {version}, {kind:?}");
         }
     };
     let kernel = Kind::ConcurrentKernel;
@@ -59,7 +59,7 @@ fn lengths_are_those_of_the_bindings() {
     check(&[17, 18], Kind::Device, size_of::<sys::CUpti_ActivityDevice4>());
     check(&[20, 28, 130_101], Kind::Device, size_of::<sys::CUpti_ActivityDevice5>());
     check(&[130_200, NEWEST], Kind::Device, size_of::<sys::CUpti_ActivityDevice6>());
-    assert_eq!((Layout::of(OLDEST - 1), Layout::of(NEWEST + 1)), (None, None));
+    assert_eq!((Layout::for_version(OLDEST - 1), Layout::for_version(NEWEST + 1)), (None, None));
 }
 
 #[test]

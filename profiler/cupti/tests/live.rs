@@ -49,7 +49,7 @@ struct Fake {
 
 impl Fake {
     fn new(version: u32) -> Arc<Fake> {
-        Arc::new(Fake { version, layout: Layout::of(version).unwrap(), state: Mutex::default() })
+        Arc::new(Fake { version, layout: Layout::for_version(version).unwrap(), state: Mutex::default() })
     }
 
     fn result(&self, function: &'static str) -> Result<(), CuptiError> {

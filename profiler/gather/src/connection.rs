@@ -169,7 +169,7 @@ fn start(command: &[String], started: &Program) -> io::Result<Join<ChildStdout, 
     Ok(tokio::io::join(output, input))
 }
 
-/// A trace on the other side of a connection.
+/// A trace that the server has.
 struct RemoteTrace {
     connection: Arc<Connection>,
     path: String,

@@ -43,7 +43,7 @@ pub enum CopyError {
     #[error("the copy of {0}: {1}")]
     Write(String, #[source] io::Error),
     /// The server sent an invalid file name.
-    #[error("the other side has a file that is called {0:?}")]
+    #[error("the server has a file that is called {0:?}")]
     Name(String),
 }
 

@@ -30,7 +30,7 @@ pub enum ServeError {
     /// Another collector writes into the folder.
     #[error("another collector gathers into {0}")]
     InUse(PathBuf),
-    /// The folder's times are of this machine's clock before its last boot.
+    /// The times in the folder are of another clock, such as the clock of this machine before its last boot.
     #[error("{0} was gathered before this machine was started again, on another clock: choose a new folder")]
     OtherClock(PathBuf),
     /// The folder cannot be written.

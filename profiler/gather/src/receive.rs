@@ -59,8 +59,8 @@ impl Gather for Receiver {
             hub.report.lock().open += 1;
             if let Err(status) = receive(&hub, turn, messages, &answers).await {
                 // A broken connection is no violation, and failed writes are counted separately.
-                let is_disconnect = matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
-                hub.report.lock().refused += u64::from(!is_disconnect);
+                let is_violation = !matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
+                hub.report.lock().refused += u64::from(is_violation);
                 let _ = answers.send(Err(status)).await;
             }
             hub.report.lock().open -= 1;

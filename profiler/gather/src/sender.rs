@@ -93,7 +93,7 @@ struct Shared {
 #[must_use = "sending stops when the sender is dropped"]
 pub struct Sender {
     shared: Arc<Shared>,
-    /// Requests the thread to send the rest within a time, and to end.
+    /// Tells the thread to send the rest within a time, and to end.
     stop: watch::Sender<Option<Duration>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -112,7 +112,11 @@ impl Sender {
     ///
     /// # Errors
     /// Another process sends the folder, or it cannot be written.
-    pub fn start_over(trace_dir: &Path, transport: Transport, options: SenderOptions) -> Result<Sender, SendError> {
+    pub fn start_with_transport(
+        trace_dir: &Path,
+        transport: Transport,
+        options: SenderOptions,
+    ) -> Result<Sender, SendError> {
         // A placeholder, since the transport ignores the address.
         Sender::begin(trace_dir, Endpoint::from_static("http://given"), Some(transport), options)
     }

@@ -94,7 +94,7 @@ impl Server {
         Ok(Server { address: None, hub, admission, stopping, stop, runtime, follow_thread: None })
     }
 
-    /// Takes one end of a connection that the caller made ([`crate::transport()`] takes the other). Closes the
+    /// Takes one end of a connection that the caller made ([`crate::TransportProvider::provide`] takes the other). Closes the
     /// connection where too many are open.
     ///
     /// # Errors

@@ -261,7 +261,7 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
                 provider.provide(b).unwrap();
             }
         });
-        let sender = Sender::start_over(&other.dir, transport, SenderOptions::default()).unwrap();
+        let sender = Sender::start_with_transport(&other.dir, transport, SenderOptions::default()).unwrap();
         for i in 0..n {
             other.slice(begin + i as i64 * 1_000, 900, i);
             other.flush(0);

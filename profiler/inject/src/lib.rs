@@ -52,10 +52,10 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(get_export_table: *const c_voi
     result.ok().flatten().unwrap_or(0)
 }
 
-/// Whether this process is recorded. A forked child has its parent's recorder, and is not.
+/// Whether this process is recorded. A forked child is not, although it has its parent's recorder.
 fn is_running() -> bool {
-    let running = RECORDER.try_lock();
-    running.is_ok_and(|running| running.as_ref().is_some_and(|(process, _)| *process == std::process::id()))
+    let recorder = RECORDER.try_lock();
+    recorder.is_ok_and(|recorder| recorder.as_ref().is_some_and(|(process, _)| *process == std::process::id()))
 }
 
 /// Starts recording this process unless it is recorded already.

@@ -2,7 +2,7 @@
 
 use crate::columns::SliceColumns;
 use crate::event::Event;
-use crate::lod::Merge;
+use crate::lod::SpanMerger;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -28,12 +28,12 @@ pub trait ColdLane: Debug + Send + Sync {
     /// A cursor over the slices that are in memory now.
     fn cursor_in_memory(&self) -> Box<dyn SliceCursor + '_>;
 
-    /// Feeds the slices that touch a view to `merge`, without waiting, and requests missing ones.
-    fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>);
+    /// Feeds the slices that touch a view to `merger`, without waiting, and requests missing ones.
+    fn feed_spans(&self, view: &Range<i64>, merger: &mut SpanMerger<'_>);
 
-    /// Feeds the slices with these indices to `merge`, and waits for the disk; feeds none if the slices are in another
+    /// Feeds the slices with these indices to `merger`, and waits for the disk; feeds none if the slices are in another
     /// process.
-    fn walk_blocking(&self, indices: Range<u32>, merge: &mut Merge<'_>);
+    fn feed_spans_blocking(&self, indices: Range<u32>, merger: &mut SpanMerger<'_>);
 
     /// Whether the slices are in another process; no method waits for such slices.
     fn is_remote(&self) -> bool {

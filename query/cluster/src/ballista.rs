@@ -126,7 +126,7 @@ impl query::Cluster for Ballista {
                     job.end().await;
                 }
             };
-            // A timeout means that the scheduler is gone, and the job with it.
+            // If the scheduler is gone, there is no job to end; after a timeout, the cluster cleans up by itself.
             let _ = tokio::time::timeout(END_TIMEOUT, end).await;
         }
         drop(folder);

@@ -121,7 +121,7 @@ impl Paint {
     ) -> DrawResult<(), DB> {
         let (x_width, y_width) = (width_of(chart.x_range()), width_of(chart.y_range()));
         let format_x = |v: &f64| format_tick(*v, x_width);
-        let format_y = |v: &f64| format_y.map_or_else(|| format_tick(*v, y_width), |name| name(*v));
+        let format_y = |v: &f64| format_y.map_or_else(|| format_tick(*v, y_width), |format| format(*v));
         let mut mesh: MeshStyle<'_, '_, _, _, DB> = chart.configure_mesh();
         mesh.x_desc(x).y_desc(y).axis_style(self.text.mix(0.5)).light_line_style(TRANSPARENT);
         mesh.bold_line_style(self.text.mix(0.15)).label_style(self.text_style(TEXT_HEIGHT)).x_labels(6).y_labels(6);

@@ -10,7 +10,7 @@ use crate::{run::Run, series::ScalarSeries};
 /// The criterion by which runs are grouped.
 #[derive(Debug, Clone)]
 pub enum GroupBy {
-    /// The first capture of the pattern in the run's name, or the entire match of a pattern without captures.
+    /// The first capture of the pattern in the run's name, or the entire match where the pattern captures nothing.
     Name(Regex),
     /// The value of a hyperparameter.
     HParam(String),

@@ -11,7 +11,7 @@ const MAX_LEAF_POINTS: usize = 8;
 /// Bits per coordinate on the curve.
 const BITS_PER_COORDINATE: u32 = 20;
 
-/// A cube of the tree, with the points in it.
+/// A cell of the tree, a square or cube, with the points in it.
 struct Cell {
     /// The mean of the cell's points.
     mean: Position,

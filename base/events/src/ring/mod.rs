@@ -42,7 +42,7 @@ mod sync;
 mod writer;
 
 pub(crate) use protocol::Slot;
-pub use reader::{DrainCounts, OpenSlice, Peek, RingError, RingInfo, RingReader, Snapshot, peek};
+pub use reader::{DrainCounts, OpenSlice, RingContents, RingError, RingInfo, RingReader, Snapshot, peek};
 pub(crate) use writer::RingFile;
 
 use std::path::{Path, PathBuf};

@@ -306,7 +306,7 @@ pub struct Snapshot {
 
 /// A ring's content at one moment.
 #[derive(Clone, Debug)]
-pub struct Peek {
+pub struct RingContents {
     /// The ring's writer.
     pub info: RingInfo,
     /// The position of the first of `records`: how many were drained before.
@@ -331,7 +331,7 @@ pub struct Peek {
 ///
 /// # Errors
 /// The file is missing, not a ring, or damaged.
-pub fn peek(path: &Path) -> Result<Peek, RingError> {
+pub fn peek(path: &Path) -> Result<RingContents, RingError> {
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 {
         return Err(RingError::NotReady);
@@ -349,7 +349,7 @@ pub fn peek(path: &Path) -> Result<Peek, RingError> {
         let site_node = word(at + 16);
         open_slice((word(at + 8), site_node as u32, (site_node >> 32) as u32), depth as u32)
     });
-    let mut peek = Peek {
+    let mut peek = RingContents {
         first: tail,
         records: Vec::new(),
         dropped: word(136),
@@ -372,7 +372,7 @@ pub fn peek(path: &Path) -> Result<Peek, RingError> {
     Ok(peek)
 }
 
-impl Peek {
+impl RingContents {
     /// Removes the records that the producer may have overwritten while they were read.
     fn remove_overwritten(&mut self, file: &File) -> io::Result<()> {
         let mut head = [0; 8];

@@ -40,8 +40,9 @@ pub(super) fn recognise(prefix: &[u8]) -> Option<TraceFormat> {
         return Some(TraceFormat::TraceDat);
     }
     // The tag of a protobuf message's field 1, which holds a message.
-    if prefix.first() == Some(&0x0a) {
-        return recognise_protobuf(prefix);
+    let may_be_protobuf = prefix.first() == Some(&0x0a);
+    if let Some(format) = may_be_protobuf.then(|| recognise_protobuf(prefix)).flatten() {
+        return Some(format);
     }
     let text = std::str::from_utf8(prefix).or_else(|e| std::str::from_utf8(&prefix[..e.valid_up_to()])).ok()?;
     let mut lines = text.lines().take(MAX_LINES);

@@ -1,6 +1,6 @@
 //! Embeddings on disk: the projector's configurations next to the event files, listed and read in a thread.
 
-use super::sprites::Sheet;
+use super::sprites::SpriteSheet;
 use crate::Data;
 use formats::plugins::EmbeddingInfo;
 use std::{path::PathBuf, sync::Arc};
@@ -35,7 +35,7 @@ pub struct LoadedEmbedding {
     /// Vectors with their metadata.
     pub embedding: Arc<Embedding>,
     /// The images, or the error; `None` if the configuration names none.
-    pub sheet: Option<Result<Arc<Sheet>, String>>,
+    pub sheet: Option<Result<Arc<SpriteSheet>, String>>,
 }
 
 /// Returns the folders of all logdirs and runs, without duplicates, in natural order of their paths.
@@ -72,8 +72,8 @@ pub fn list(folders: Folders) -> Listing {
 /// Reads an embedding with its images; returns it with its listing, as the key of the result.
 pub fn read(listed: ListedEmbedding) -> (ListedEmbedding, Result<LoadedEmbedding, String>) {
     let with_images = |mut embedding: Embedding| {
-        // Taking the file out frees it, which is large, after it is decoded.
-        let sheet = embedding.sprites.take().map(|sprites| Sheet::read(&sprites).map(Arc::new));
+        // The file is large. Taking it out frees it once it is decoded.
+        let sheet = embedding.sprites.take().map(|sprites| SpriteSheet::read(&sprites).map(Arc::new));
         LoadedEmbedding { embedding: Arc::new(embedding), sheet }
     };
     let read = Embedding::read(&listed.folder, &listed.info).map(with_images).map_err(|e| e.to_string());

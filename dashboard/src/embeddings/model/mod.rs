@@ -10,5 +10,5 @@ mod vectors;
 pub(super) use choices::{Choices, MethodName};
 pub(super) use files::{Folders, ListedEmbedding, Listing, LoadedEmbedding, folders, list, read};
 pub(super) use projection::Worker;
-pub(super) use sprites::Sheet;
+pub(super) use sprites::SpriteSheet;
 pub(super) use vectors::{ColorBy, Coloring, MAX_GROUPS, label, matching, scaled};

@@ -5,13 +5,13 @@ use summaries::Sprites;
 
 /// A sheet of images, row by row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sheet {
+pub struct SpriteSheet {
     pub picture: Picture,
     /// Width and height of an image, pixels.
     size: [usize; 2],
 }
 
-impl Sheet {
+impl SpriteSheet {
     /// Decodes a sheet and checks that it has room for an image.
     pub fn read(sprites: &Sprites) -> Result<Self, String> {
         let picture = decoded(&sprites.file)?;
@@ -47,12 +47,12 @@ mod tests {
     #[test]
     fn images_lie_row_by_row() {
         let picture = Picture { size: [20, 8], rgba: Vec::new() };
-        let sheet = Sheet { picture, size: [10, 4] };
+        let sheet = SpriteSheet { picture, size: [10, 4] };
         assert_eq!(sheet.uv_rect(0), Some([[0.0, 0.0], [0.5, 0.5]]));
         assert_eq!(sheet.uv_rect(3), Some([[0.5, 0.5], [1.0, 1.0]]));
         assert_eq!(sheet.uv_rect(4), None);
         assert_eq!(sheet.aspect(), 0.4);
         let file = b"no picture".to_vec();
-        assert!(Sheet::read(&Sprites { file, size: [1, 1] }).unwrap_err().contains("no PNG or JPEG"));
+        assert!(SpriteSheet::read(&Sprites { file, size: [1, 1] }).unwrap_err().contains("no PNG or JPEG"));
     }
 }

@@ -30,13 +30,13 @@ pub enum Coloring {
         /// The words, the most frequent first.
         words: Vec<String>,
         /// The number of words that share the last colour.
-        n_more: usize,
+        n_unlisted: usize,
     },
 }
 
 impl Coloring {
     /// Returns the colours by a column: by number if the cells are many different numbers, else by word.
-    pub fn of(embedding: &Embedding, column: Option<usize>) -> Self {
+    pub fn by_column(embedding: &Embedding, column: Option<usize>) -> Self {
         let Some(column) = column.filter(|c| *c < embedding.columns.len()) else { return Self::Plain };
         let cells = || embedding.metadata.iter().map(|row| row[column].as_str());
         let numbers: Vec<f64> = cells().map(|cell| cell.trim().parse().unwrap_or(f64::NAN)).collect();
@@ -51,11 +51,11 @@ impl Coloring {
         }
         let mut words: Vec<(&str, usize)> = counts.into_iter().collect();
         words.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        let n_more = words.len().saturating_sub(MAX_GROUPS);
+        let n_unlisted = words.len().saturating_sub(MAX_GROUPS);
         words.truncate(MAX_GROUPS);
         let idx_of: BTreeMap<&str, usize> = words.iter().enumerate().map(|(i, (word, _))| (*word, i)).collect();
         let groups = cells().map(|cell| idx_of.get(cell).copied().unwrap_or(MAX_GROUPS)).collect();
-        Self::Words { groups, words: words.into_iter().map(|(word, _)| word.to_owned()).collect(), n_more }
+        Self::Words { groups, words: words.into_iter().map(|(word, _)| word.to_owned()).collect(), n_unlisted }
     }
 }
 
@@ -93,10 +93,10 @@ impl Value for ColorBy {
 impl ColorBy {
     /// Returns the index of the column, if there is one.
     pub fn column(self, embedding: &Embedding) -> Option<usize> {
-        let distinguishes = |column: &usize| match Coloring::of(embedding, Some(*column)) {
+        let distinguishes = |column: &usize| match Coloring::by_column(embedding, Some(*column)) {
             Coloring::Plain => false,
             Coloring::Numbers { .. } => true,
-            Coloring::Words { words, n_more, .. } => n_more == 0 && words.len() < embedding.metadata.len(),
+            Coloring::Words { words, n_unlisted, .. } => n_unlisted == 0 && words.len() < embedding.metadata.len(),
         };
         match self {
             Self::Auto => (0..embedding.columns.len()).find(distinguishes),
@@ -153,20 +153,23 @@ mod tests {
 
     #[test]
     fn few_words_many_words_and_numbers() {
-        let Coloring::Words { groups, words, n_more } = Coloring::of(&embedding(&["b", "a", "b"]), Some(0)) else {
+        let Coloring::Words { groups, words, n_unlisted } = Coloring::by_column(&embedding(&["b", "a", "b"]), Some(0))
+        else {
             panic!()
         };
-        assert_eq!((groups, words, n_more), (vec![0, 1, 0], vec!["b".to_owned(), "a".to_owned()], 0));
+        assert_eq!((groups, words, n_unlisted), (vec![0, 1, 0], vec!["b".to_owned(), "a".to_owned()], 0));
         let many: Vec<String> = (0..20).map(|i| format!("w{i}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        let Coloring::Words { groups, n_more, .. } = Coloring::of(&embedding(&many), Some(0)) else { panic!() };
-        assert_eq!((n_more, groups.iter().filter(|g| **g == MAX_GROUPS).count()), (8, 8));
+        let Coloring::Words { groups, n_unlisted, .. } = Coloring::by_column(&embedding(&many), Some(0)) else {
+            panic!()
+        };
+        assert_eq!((n_unlisted, groups.iter().filter(|g| **g == MAX_GROUPS).count()), (8, 8));
         let numbers: Vec<String> = (0..20).map(|i| i.to_string()).collect();
         let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
-        let Coloring::Numbers { shares, extent } = Coloring::of(&embedding(&numbers), Some(0)) else { panic!() };
+        let Coloring::Numbers { shares, extent } = Coloring::by_column(&embedding(&numbers), Some(0)) else { panic!() };
         assert_eq!((shares[19], extent), (1.0, [0.0, 19.0]));
-        assert_eq!(Coloring::of(&embedding(&["a"]), None), Coloring::Plain);
-        assert_eq!(Coloring::of(&embedding(&["a"]), Some(7)), Coloring::Plain);
+        assert_eq!(Coloring::by_column(&embedding(&["a"]), None), Coloring::Plain);
+        assert_eq!(Coloring::by_column(&embedding(&["a"]), Some(7)), Coloring::Plain);
         assert_eq!(ColorBy::Auto.column(&embedding(&["b", "a", "b"])), Some(0));
         assert_eq!(ColorBy::Auto.column(&embedding(&many)), None, "as many words as vectors distinguish no groups");
         assert_eq!(ColorBy::Auto.column(&embedding(&numbers)), Some(0));

@@ -11,9 +11,9 @@ use ui::background::{Question, Refresher};
 use ui::natural;
 
 /// Characters of a value that are shown, at most.
-const VALUE_MAX: usize = 120;
+const MAX_VALUE: usize = 120;
 
-/// The number of changed nodes below an item, or of the node itself.
+/// Counts of changed nodes: all those below an item, or the node itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChangeCounts {
     /// Nodes that the other graph has too, but with another op, device, inputs or attributes.
@@ -102,7 +102,7 @@ impl GraphDiff {
         else {
             return Vec::new();
         };
-        let truncated = |text: String| text.chars().take(VALUE_MAX).collect::<String>();
+        let truncated = |text: String| text.chars().take(MAX_VALUE).collect::<String>();
         let mut out = Vec::new();
         let mut compare = |property: &str, here: String, there: String| {
             if here != there {

@@ -38,7 +38,7 @@ impl ValueKinds {
     }
 }
 
-/// The number of nodes below an item, or of the node itself, by the values they had.
+/// Counts of nodes by the values they had: all those below an item, or the node itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Health {
     /// Nodes whose values were checked.
@@ -50,10 +50,10 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    fn of(kinds: ValueKinds) -> Self {
-        let is_known = kinds != ValueKinds::default();
+    fn from_kinds(kinds: ValueKinds) -> Self {
+        let is_checked = kinds != ValueKinds::default();
         let is_inf = !kinds.is_finite() && !kinds.has_nan();
-        Self { n_checked: is_known.into(), n_nan: kinds.has_nan().into(), n_inf: is_inf.into() }
+        Self { n_checked: is_checked.into(), n_nan: kinds.has_nan().into(), n_inf: is_inf.into() }
     }
 
     pub fn add(&mut self, other: Self) {
@@ -90,7 +90,7 @@ pub(super) fn summary_kinds(recorded: &mut SummaryTargets, data: &Data) -> Summa
     recorded.update(data);
     let kinds_of = |series: &Series| {
         let Series::Scalar(scalars) = series else { return None };
-        let source = recorded.of(series.node_name())?;
+        let source = recorded.get(series.node_name())?;
         let extent = scalars.values().extent(0..scalars.len());
         let kinds = u8::from(extent.has_nan) | u8::from(extent.has_inf) << 1 | u8::from(extent.has_neg_inf) << 2;
         Some((Arc::clone(source), ValueKinds::of_event(kinds.into())))
@@ -149,8 +149,8 @@ impl ObservedKinds {
     }
 
     /// Returns the health of one item, without the items below.
-    pub fn of(&self, item: ItemId) -> Health {
-        self.kinds.get(item.idx()).map_or_else(Health::default, |kinds| Health::of(*kinds))
+    pub fn get(&self, item: ItemId) -> Health {
+        self.kinds.get(item.idx()).map_or_else(Health::default, |kinds| Health::from_kinds(*kinds))
     }
 
     /// The node that was the first to have a NaN or an infinity.
@@ -190,7 +190,7 @@ mod tests {
         let of = |range: Range<i64>| {
             let mut observed = ObservedKinds::new(&model, &SummaryKinds::new());
             observed.add(&model, &store, &range);
-            let names = ["a/x", "a/y", "b", "c"].map(|name| observed.of(model.find(name).unwrap()).text(true));
+            let names = ["a/x", "a/y", "b", "c"].map(|name| observed.get(model.find(name).unwrap()).text(true));
             let names = names.map(|text| text.unwrap_or_else(|| "?".to_owned()));
             (names.join(" "), observed.first_bad_node().map(|item| model.name(item).to_owned()))
         };
@@ -219,8 +219,8 @@ mod tests {
         let recorded = summary_kinds(&mut SummaryTargets::default(), &data);
         let model = Model::build(def);
         let observed = ObservedKinds::new(&model, &recorded);
-        assert_eq!(observed.of(model.find("loss").unwrap()), Health { n_checked: 1, n_nan: 1, n_inf: 0 });
-        assert_eq!(observed.of(model.find("rate").unwrap()), Health { n_checked: 1, n_nan: 0, n_inf: 0 });
-        assert_eq!(observed.of(model.find("s/loss").unwrap()), Health::default());
+        assert_eq!(observed.get(model.find("loss").unwrap()), Health { n_checked: 1, n_nan: 1, n_inf: 0 });
+        assert_eq!(observed.get(model.find("rate").unwrap()), Health { n_checked: 1, n_nan: 0, n_inf: 0 });
+        assert_eq!(observed.get(model.find("s/loss").unwrap()), Health::default());
     }
 }

@@ -152,7 +152,7 @@ impl Times {
     }
 
     /// Returns the figures of an item; zero if no trace has the item.
-    pub fn of(&self, item: ItemId) -> NodeTime {
+    pub fn get(&self, item: ItemId) -> NodeTime {
         self.sums.as_ref().and_then(|sums| sums.times.get(item.idx())).copied().unwrap_or_default()
     }
 
@@ -163,8 +163,8 @@ impl Times {
 
     /// Share of the total of a figure, 0..=1.
     pub fn share_of(&self, item: ItemId, metric: Metric) -> f32 {
-        let total = metric(&self.of(ItemId::ROOT));
-        if total > 0 { metric(&self.of(item)).max(0) as f32 / total as f32 } else { 0.0 }
+        let total = metric(&self.get(ItemId::ROOT));
+        if total > 0 { metric(&self.get(item)).max(0) as f32 / total as f32 } else { 0.0 }
     }
 }
 
@@ -206,7 +206,7 @@ fn sum(Request { model, stores, recorded }: Request) -> Sums {
         }
     }
     for item in model.items() {
-        times[item.idx()].health = observed.of(item);
+        times[item.idx()].health = observed.get(item);
     }
     model.add_to_scopes(&mut times, NodeTime::add);
     let devices = Devices::new(&model, &traced);

@@ -2,7 +2,7 @@
 
 use super::commands;
 use crate::graph::{
-    layout::PicBox,
+    layout::BoxLayout,
     model::{ItemId, Kind, Model, output_shape},
     paint::{self, ColorBy, Colors, Export, Scene, legend_rect},
     state::GraphView,
@@ -16,7 +16,7 @@ use ui::{
 };
 
 /// Boxes in view that the accessibility tree lists; outer and larger ones first.
-const ACCESSIBLE_MAX: usize = 400;
+const MAX_ACCESSIBLE: usize = 400;
 
 /// An action of the pointer on the picture.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ pub(crate) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
         ui.ctx().request_repaint();
     }
     let transition = graph.transition.as_ref();
-    let rect_of = |b: &PicBox| transition.map_or(b.rect, |t| t.rect_of(model, &picture, b, progress));
+    let rect_of = |b: &BoxLayout| transition.map_or(b.rect, |t| t.rect_of(model, &picture, b, progress));
     let colors = Colors {
         by: graph.color_by,
         palette: p,
@@ -214,7 +214,7 @@ fn boxes_ui(ui: &mut Ui, scene: &Scene<'_>, visible: &[(usize, Rect)], canvas: &
         });
     }
     let shown: Vec<&(usize, Rect)> =
-        visible.iter().filter(|(_, rect)| rect.width() >= 4.0).take(ACCESSIBLE_MAX).collect();
+        visible.iter().filter(|(_, rect)| rect.width() >= 4.0).take(MAX_ACCESSIBLE).collect();
     for (idx, rect) in shown {
         let b = &scene.picture.boxes[*idx];
         let visible_rect = rect.intersect(scene.view);
@@ -224,7 +224,7 @@ fn boxes_ui(ui: &mut Ui, scene: &Scene<'_>, visible: &[(usize, Rect)], canvas: &
         let response = ui.interact(visible_rect, ui.scope_id().with(("box", b.item.0)), Sense::click());
         let role = if scene.model.is_op(b.item) { Role::ListItem } else { Role::TreeItem };
         response.widget_info(|| {
-            let health = scene.colors.times.of(b.item).health;
+            let health = scene.colors.times.get(b.item).health;
             // Assistive technology reports problems in every mode, and "finite" only where the colours show health.
             let has_health = scene.colors.by == ColorBy::Health || health.n_nan + health.n_inf > 0;
             let health = health.text(scene.model.is_op(b.item)).filter(|_| has_health);
@@ -254,7 +254,7 @@ fn boxes_ui(ui: &mut Ui, scene: &Scene<'_>, visible: &[(usize, Rect)], canvas: &
 }
 
 /// Returns the text of a box for assistive technology: `scope layer1, 12 nodes, collapsed`.
-fn accessible_text(model: &Model, b: &PicBox) -> String {
+fn accessible_text(model: &Model, b: &BoxLayout) -> String {
     let name = model.name(b.item);
     let kind = match model.kind(b.item) {
         Kind::Op => return format!("node {name}, {}", model.op(b.item)),
@@ -267,7 +267,7 @@ fn accessible_text(model: &Model, b: &PicBox) -> String {
     format!("{kind} {name}{control}, {nodes}, {}", if b.is_open { "expanded" } else { "collapsed" })
 }
 
-fn tooltip_ui(response: &Response, scene: &Scene<'_>, b: &PicBox) {
+fn tooltip_ui(response: &Response, scene: &Scene<'_>, b: &BoxLayout) {
     if b.is_open || !response.hovered() {
         return;
     }
@@ -286,7 +286,7 @@ fn tooltip_ui(response: &Response, scene: &Scene<'_>, b: &PicBox) {
         if !device.is_empty() {
             ui.label(RichText::new(device).color(weak));
         }
-        let time = scene.colors.times.of(b.item);
+        let time = scene.colors.times.get(b.item);
         if time.count > 0 {
             let share = format::percent(f64::from(scene.colors.times.share(b.item)));
             ui.label(format!(

@@ -6,9 +6,9 @@ use super::scope_layout::{Note, NoteKind};
 use crate::graph::model::{Edge, ItemId, MetaEdge, Model};
 
 /// An outside item with edges to more children than this becomes a note at each child instead of a port.
-const ENDS_MAX: usize = 4;
+const MAX_ENDS: usize = 4;
 /// Ports on one border, at most.
-const PORTS_MAX: usize = 14;
+const MAX_PORTS: usize = 14;
 
 /// The edges across one border of a scope.
 #[derive(Default)]
@@ -58,7 +58,7 @@ fn collect<'m>(
     for (outer, child, edge) in edges {
         match merged.last_mut() {
             Some(last) if (last.outer, last.child) == (outer, child) => last.edge.add(&edge),
-            _ => merged.push(Crossing { outer, child, edge: MetaEdge::of(outer, child, &edge) }),
+            _ => merged.push(Crossing { outer, child, edge: MetaEdge::from_edge(outer, child, &edge) }),
         }
     }
     ports_and_notes(&merged)
@@ -73,8 +73,8 @@ fn ports_and_notes(merged: &[Crossing]) -> Bridges {
         .collect();
     groups.sort_by_key(|(group, size)| (std::cmp::Reverse(*size), group[0].outer));
     for (group, _) in groups {
-        let is_small = group.len() <= ENDS_MAX && bridges.ports.len() < PORTS_MAX;
-        let has_port = is_small && group.iter().any(|crossing| !crossing.edge.is_control());
+        let can_have_port = group.len() <= MAX_ENDS && bridges.ports.len() < MAX_PORTS;
+        let has_port = can_have_port && group.iter().any(|crossing| !crossing.edge.is_control());
         let port = bridges.ports.len();
         if has_port {
             bridges.ports.push(group[0].outer);

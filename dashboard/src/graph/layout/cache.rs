@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Boxes in all cached layouts above which unused layouts are evicted.
-const BOXES_MAX: usize = 300_000;
+const MAX_BOXES: usize = 300_000;
 
 /// The layouts of a picture's open scopes, each with its `expansion_key`.
 type ScopeLayouts = FxHashMap<ItemId, (u64, Arc<ScopeLayout>)>;
@@ -73,7 +73,7 @@ impl LayoutCache {
 
     /// Evicts the layouts that are not in use once there are too many.
     fn evict(&mut self, used: &ScopeLayouts) {
-        if self.n_boxes > BOXES_MAX {
+        if self.n_boxes > MAX_BOXES {
             self.layouts.retain(|(scope, key), _| used.get(scope).is_some_and(|(k, _)| k == key));
             self.n_boxes = self.layouts.values().map(|layout| layout.boxes.len()).sum();
         }

@@ -2,11 +2,11 @@
 
 use super::{
     bridge::{self, Bridges},
-    scope_layout::{CHILDREN_MAX, NOTES_MAX, Note, NoteKind, ScopeLayout},
+    scope_layout::{MAX_CHILDREN, MAX_NOTES, Note, NoteKind, ScopeLayout},
 };
 use crate::graph::model::{
     ItemId, Kind, MetaEdge, Model,
-    side_area::{CONTROL_MAX, are_in_side_area},
+    side_area::{MAX_CONTROL, are_in_side_area},
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Child {
 pub(super) struct Draft {
     pub children: Vec<Child>,
     /// Children that are not drawn.
-    pub n_more: u32,
+    pub n_hidden: u32,
     /// Edges to draw between children, by index.
     pub core: Vec<(usize, usize, MetaEdge)>,
     pub ins: Bridges,
@@ -87,9 +87,9 @@ impl Draft {
     fn of_children(&OpenScope { model, scope, is_unlimited, ref inner }: &OpenScope<'_>) -> Self {
         let all = model.children(scope);
         let mut shown: Vec<ItemId> = all.to_vec();
-        if !is_unlimited && all.len() > CHILDREN_MAX {
+        if !is_unlimited && all.len() > MAX_CHILDREN {
             shown.sort_by_key(|&c| (!inner.contains_key(&c), std::cmp::Reverse(model.n_nodes(c)), c));
-            shown.truncate(CHILDREN_MAX);
+            shown.truncate(MAX_CHILDREN);
             shown.sort_unstable();
         }
         let are_auxiliary = are_in_side_area(model, scope, &shown);
@@ -98,7 +98,7 @@ impl Draft {
             let size = inner.as_ref().map_or_else(|| box_size(model, item), |layout| layout.size);
             Child { item, is_auxiliary, inner, size, notes_in: vec![], notes_out: vec![] }
         };
-        let n_more = (all.len() - shown.len()) as u32;
+        let n_hidden = (all.len() - shown.len()) as u32;
         let idx_of = shown.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
         let vertex_of = vec![0; shown.len()];
         let children = shown.iter().zip(are_auxiliary).map(child).collect();
@@ -106,7 +106,7 @@ impl Draft {
             ItemId::ROOT => (Bridges::default(), Bridges::default()),
             _ => (bridge::incoming(model, scope), bridge::outgoing(model, scope)),
         };
-        Self { children, n_more, core: vec![], ins, outs, idx_of, vertex_of }
+        Self { children, n_hidden, core: vec![], ins, outs, idx_of, vertex_of }
     }
 
     /// Decides which edges are drawn and which become notes at both ends.
@@ -123,7 +123,7 @@ impl Draft {
         for edge in edges {
             let Some((src, dst)) = ends(edge, &self.idx_of) else { continue };
             let has_auxiliary = self.children[src].is_auxiliary || self.children[dst].is_auxiliary;
-            let is_crowded = edge.is_control() && n_controls[src].max(n_controls[dst]) > CONTROL_MAX;
+            let is_crowded = edge.is_control() && n_controls[src].max(n_controls[dst]) > MAX_CONTROL;
             if has_auxiliary || is_crowded {
                 let kind = if edge.is_control() { NoteKind::Control } else { NoteKind::Shortcut };
                 self.children[src].notes_out.push(Note { item: edge.dst, kind });
@@ -166,9 +166,9 @@ impl Draft {
             for notes in [&mut child.notes_in, &mut child.notes_out] {
                 let mut seen = rustc_hash::FxHashSet::default();
                 notes.retain(|note| seen.insert(note.item));
-                if notes.len() > NOTES_MAX {
-                    let rest = (notes.len() - NOTES_MAX + 1) as u32;
-                    notes.truncate(NOTES_MAX - 1);
+                if notes.len() > MAX_NOTES {
+                    let rest = (notes.len() - MAX_NOTES + 1) as u32;
+                    notes.truncate(MAX_NOTES - 1);
                     notes.push(Note { item: child.item, kind: NoteKind::More(rest) });
                 }
             }

@@ -22,6 +22,6 @@ mod tests;
 
 #[cfg(test)]
 pub(crate) use cache::LayoutCache;
-pub(crate) use picture::{PicBox, Picture};
-pub(crate) use scope_layout::{CHILDREN_MAX, Expansion, Note, NoteKind, PicEdge};
+pub(crate) use picture::{BoxLayout, Picture};
+pub(crate) use scope_layout::{EdgeLayout, Expansion, MAX_CHILDREN, Note, NoteKind};
 pub(crate) use worker::{Update, Worker};

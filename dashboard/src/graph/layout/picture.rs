@@ -1,14 +1,14 @@
 //! Everything visible, flat and in absolute coordinates. The points of edges and the annotations of boxes, which are
 //! needed only in view, stay in the layouts of their scopes.
 
-use super::scope_layout::{Note, PicEdge, ScopeLayout};
+use super::scope_layout::{EdgeLayout, Note, ScopeLayout};
 use crate::graph::model::{ItemId, Model};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A visible box.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PicBox {
+pub(crate) struct BoxLayout {
     pub item: ItemId,
     /// Left, top, right, bottom.
     pub rect: [f32; 4],
@@ -21,14 +21,14 @@ pub(crate) struct PicBox {
     /// The left edge (x) of an open scope's side area; `None` without one.
     pub side_x: Option<f32>,
     /// Children of an open scope that are not drawn.
-    pub n_more: u32,
+    pub n_hidden: u32,
     /// Whether there are annotations at the left and at the right.
     pub has_notes: [bool; 2],
     /// The index of the box's scope layout in the picture, and the index of the box in that layout.
     layout: [u32; 2],
 }
 
-impl PicBox {
+impl BoxLayout {
     pub fn center(&self) -> [f32; 2] {
         [(self.rect[0] + self.rect[2]) / 2.0, (self.rect[1] + self.rect[3]) / 2.0]
     }
@@ -47,44 +47,44 @@ struct PlacedScope {
 /// Everything visible. Boxes come before the boxes inside them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Picture {
-    pub boxes: Vec<PicBox>,
-    pub edges: Vec<PicEdge>,
+    pub boxes: Vec<BoxLayout>,
+    pub edges: Vec<EdgeLayout>,
     scopes: Vec<PlacedScope>,
     /// Width and height.
     pub size: [f32; 2],
     /// The left edge (x) of the root's side area; `None` without one.
     pub side_x: Option<f32>,
     /// Children of the root that are not drawn.
-    pub n_more: u32,
+    pub n_hidden: u32,
     box_idx: FxHashMap<ItemId, u32>,
 }
 
 impl Picture {
     /// Returns the points of an edge of this picture, from producer to consumer.
-    pub fn points(&self, edge: &PicEdge) -> impl DoubleEndedIterator<Item = [f32; 2]> + '_ {
+    pub fn points(&self, edge: &EdgeLayout) -> impl DoubleEndedIterator<Item = [f32; 2]> + '_ {
         let PlacedScope { layout, corner: [dx, dy], .. } = &self.scopes[edge.scope_idx as usize];
         let [start, end] = edge.point_range.map(|i| i as usize);
         layout.points[start..end].iter().map(move |[x, y]| [x + dx, y + dy])
     }
 
     /// Returns the annotations of a box of this picture: at the left for inputs, at the right for outputs.
-    pub fn notes(&self, pic_box: &PicBox) -> [&[Note]; 2] {
-        let [scope, idx] = pic_box.layout.map(|i| i as usize);
+    pub fn notes(&self, box_layout: &BoxLayout) -> [&[Note]; 2] {
+        let [scope, idx] = box_layout.layout.map(|i| i as usize);
         let layout = &self.scopes[scope].layout.boxes[idx];
         [&layout.notes_in, &layout.notes_out]
     }
 
     /// Returns the box of an item, if it is visible.
-    pub fn find(&self, item: ItemId) -> Option<&PicBox> {
+    pub fn find(&self, item: ItemId) -> Option<&BoxLayout> {
         self.box_idx.get(&item).map(|&idx| &self.boxes[idx as usize])
     }
 
     /// Returns the box of `item`, or else of the innermost visible scope around the item.
-    pub fn innermost_box(&self, model: &Model, item: ItemId) -> Option<&PicBox> {
+    pub fn innermost_box(&self, model: &Model, item: ItemId) -> Option<&BoxLayout> {
         let mut ancestor = model.host(item);
         while ancestor != ItemId::ROOT {
-            if let Some(pic_box) = self.find(ancestor) {
-                return Some(pic_box);
+            if let Some(box_layout) = self.find(ancestor) {
+                return Some(box_layout);
             }
             ancestor = model.parent(ancestor);
         }
@@ -92,19 +92,19 @@ impl Picture {
     }
 
     /// Returns the innermost box at a point.
-    pub fn box_at(&self, [x, y]: [f32; 2]) -> Option<&PicBox> {
-        let is_inside = |b: &&PicBox| b.rect[0] <= x && x < b.rect[2] && b.rect[1] <= y && y < b.rect[3];
+    pub fn box_at(&self, [x, y]: [f32; 2]) -> Option<&BoxLayout> {
+        let is_inside = |b: &&BoxLayout| b.rect[0] <= x && x < b.rect[2] && b.rect[1] <= y && y < b.rect[3];
         self.boxes.iter().rev().find(is_inside)
     }
 
     /// Places the scopes of nested layouts in one coordinate system.
     pub(super) fn flatten(model: &Model, root: Arc<ScopeLayout>) -> Self {
-        let (size, side_x, n_more) = (root.size, root.side_x, root.n_more);
+        let (size, side_x, n_hidden) = (root.size, root.side_x, root.n_hidden);
         let scopes = open_scopes(root);
         let (edges, boxes) = rayon::join(|| edges(&scopes), || boxes(&scopes));
         debug_assert!(boxes.iter().all(|b| model.role(b.item) == crate::graph::model::Role::Shown));
         let box_idx = boxes.iter().map(|b| b.item).zip(0..).collect();
-        Self { boxes, edges, scopes, size, side_x, n_more, box_idx }
+        Self { boxes, edges, scopes, size, side_x, n_hidden, box_idx }
     }
 }
 
@@ -124,30 +124,30 @@ fn open_scopes(root: Arc<ScopeLayout>) -> Vec<PlacedScope> {
     scopes
 }
 
-fn edges(scopes: &[PlacedScope]) -> Vec<PicEdge> {
+fn edges(scopes: &[PlacedScope]) -> Vec<EdgeLayout> {
     let mut out = Vec::with_capacity(scopes.iter().map(|scope| scope.layout.edges.len()).sum());
     for (scope_idx, PlacedScope { layout, corner: [dx, dy], .. }) in (0..).zip(scopes) {
         out.extend(layout.edges.iter().map(|edge| {
             let [left, top, right, bottom] = edge.bounds;
-            PicEdge { scope_idx, bounds: [left + dx, top + dy, right + dx, bottom + dy], ..edge.clone() }
+            EdgeLayout { scope_idx, bounds: [left + dx, top + dy, right + dx, bottom + dy], ..edge.clone() }
         }));
     }
     out
 }
 
-fn boxes(scopes: &[PlacedScope]) -> Vec<PicBox> {
+fn boxes(scopes: &[PlacedScope]) -> Vec<BoxLayout> {
     let mut out = Vec::with_capacity(scopes.iter().map(|scope| scope.layout.boxes.len()).sum());
     for (scope_idx, PlacedScope { layout, corner, depth }) in (0..).zip(scopes) {
         out.extend(layout.boxes.iter().zip(0..).map(|(child, idx)| {
             let rect = rect(child.center, child.size, *corner);
-            PicBox {
+            BoxLayout {
                 item: child.item,
                 rect,
                 is_open: child.inner.is_some(),
                 is_auxiliary: child.is_auxiliary,
                 depth: *depth,
                 side_x: child.inner.as_ref().and_then(|i| i.side_x).map(|x| x + rect[0]),
-                n_more: child.inner.as_ref().map_or(0, |i| i.n_more),
+                n_hidden: child.inner.as_ref().map_or(0, |i| i.n_hidden),
                 has_notes: [&child.notes_in, &child.notes_out].map(|notes| !notes.is_empty()),
                 layout: [scope_idx, idx],
             }

@@ -4,7 +4,7 @@ use super::{
     draft::{Draft, OpenScope, Part},
     layered::{self, Cancelled, Drawing, DrawingCache, RankConstraint, Spacing, Vertex},
     pack::pack_shelves,
-    scope_layout::{BoxLayout, Note, PicEdge, ScopeLayout},
+    scope_layout::{BoxLayout, EdgeLayout, Note, ScopeLayout},
 };
 use crate::graph::model::{ItemId, MetaEdge};
 use std::sync::{Arc, atomic::AtomicBool};
@@ -15,7 +15,7 @@ const SPACING: Spacing = Spacing { node: m::NODE_GAP, edge: m::EDGE_GAP, rank: m
 /// Width of a side area as a multiple of its height, about.
 const SIDE_ASPECT: f32 = 0.4;
 /// Elements of a tensor at which an edge is thickest.
-const SIZE_MAX: f32 = 5e6;
+const MAX_SIZE: f32 = 5e6;
 
 pub(super) fn lay_out(
     open: &OpenScope<'_>,
@@ -107,7 +107,7 @@ impl Draft {
         let top = m::TITLE_H + m::SCOPE_PAD;
         let top = if scope == ItemId::ROOT { m::SCOPE_PAD } else { top };
         let height = core_size[1].max(side_size[1]);
-        let mut layout = ScopeLayout { n_more: self.n_more, ..ScopeLayout::default() };
+        let mut layout = ScopeLayout { n_hidden: self.n_hidden, ..ScopeLayout::default() };
         let mut width = m::SCOPE_PAD + core_size[0];
         let side_x = (!side.is_empty()).then_some(width + m::SIDE_GAP);
         if let Some(x) = side_x {
@@ -115,7 +115,7 @@ impl Draft {
             layout.side_x = Some(x);
         }
         layout.size = [(width + m::SCOPE_PAD).max(m::SCOPE_MIN_W), top + height + m::SCOPE_PAD];
-        if self.n_more > 0 {
+        if self.n_hidden > 0 {
             layout.size[1] += m::MORE_H;
         }
         let core_dy = (height - core_size[1]) / 2.0;
@@ -157,7 +157,7 @@ impl Draft {
                 layout.points.push([to_scope(last)[0], 0.0]);
             }
             let (bounds, point_range) = (bounds(&layout.points[start..]), [start as u32, layout.points.len() as u32]);
-            layout.edges.push(PicEdge {
+            layout.edges.push(EdgeLayout {
                 metaedge: edge,
                 scope_idx: 0,
                 point_range,
@@ -203,7 +203,7 @@ fn width(edge: &MetaEdge) -> f32 {
         return min;
     }
     let power = |x: f32| x.powf(0.3);
-    min + (max - min) * (power((edge.size as f32).min(SIZE_MAX)) - 1.0) / (power(SIZE_MAX) - 1.0)
+    min + (max - min) * (power((edge.size as f32).min(MAX_SIZE)) - 1.0) / (power(MAX_SIZE) - 1.0)
 }
 
 /// Moves notes into an `Arc`; boxes without notes, which are most, share one empty list.

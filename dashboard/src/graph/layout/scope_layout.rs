@@ -5,9 +5,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Children of one scope that are drawn; the rest is counted as "and N more".
-pub const CHILDREN_MAX: usize = 1_500;
+pub const MAX_CHILDREN: usize = 1_500;
 /// Annotations on one side of a box that are drawn; the rest is counted.
-pub const NOTES_MAX: usize = 5;
+pub const MAX_NOTES: usize = 5;
 
 /// The open scopes; the root is always open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) struct BoxLayout {
 
 /// An edge between two children, or between a border and a child; in the coordinates of the scope or of the picture.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PicEdge {
+pub(crate) struct EdgeLayout {
     /// The shown edges, whose ends are boxes of the lowest common scope.
     pub metaedge: MetaEdge,
     /// The index of the scope, among those of the picture, whose layout has the points; 0 in a scope's layout.
@@ -76,7 +76,7 @@ pub(crate) struct PicEdge {
 pub(crate) struct ScopeLayout {
     pub size: [f32; 2],
     pub boxes: Vec<BoxLayout>,
-    pub edges: Vec<PicEdge>,
+    pub edges: Vec<EdgeLayout>,
     pub points: Vec<[f32; 2]>,
     /// Entry points of edges from outside items: offsets from the middle of the lower border.
     pub in_ports: FxHashMap<ItemId, f32>,
@@ -85,5 +85,5 @@ pub(crate) struct ScopeLayout {
     /// Left border of the side area, if there is one.
     pub side_x: Option<f32>,
     /// Children that are not drawn.
-    pub n_more: u32,
+    pub n_hidden: u32,
 }

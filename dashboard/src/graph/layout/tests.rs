@@ -77,12 +77,12 @@ fn a_closed_and_opened_scope_is_not_laid_out_again() {
 
 #[test]
 fn a_flat_scope_shows_its_first_children_and_counts_the_rest() {
-    let text: String = (0..CHILDREN_MAX + 300).map(|i| format!("s/op{i}x = Op{i}()\n")).collect();
+    let text: String = (0..MAX_CHILDREN + 300).map(|i| format!("s/op{i}x = Op{i}()\n")).collect();
     let model = Model::build(graph(&text));
     let scope = model.find("s").unwrap();
     let picture = picture(&model, &[scope]);
-    assert_eq!(picture.find(scope).unwrap().n_more, 300);
-    assert_eq!(picture.boxes.len(), CHILDREN_MAX + 1);
+    assert_eq!(picture.find(scope).unwrap().n_hidden, 300);
+    assert_eq!(picture.boxes.len(), MAX_CHILDREN + 1);
 }
 
 #[test]

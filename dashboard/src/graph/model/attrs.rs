@@ -3,18 +3,18 @@
 use super::shapes::Shape;
 use formats::proto::{AttrValue, DataType, TensorProto, TensorShapeProto, attr_value::Value};
 
-/// Characters of the text of an attribute, at LIST_MAX.
-const TEXT_MAX: usize = 240;
-/// Values of a list that are shown, by type, at LIST_MAX.
-const LIST_MAX: usize = 24;
+/// Characters of the text of an attribute, at most.
+const MAX_TEXT: usize = 240;
+/// Values of a list that are shown, by type, at most.
+const MAX_LIST: usize = 24;
 
-/// Returns an attribute's value on one line, cut after [`TEXT_MAX`] characters.
+/// Returns an attribute's value on one line, cut after [`MAX_TEXT`] characters.
 pub(crate) fn attr_text(attr: &AttrValue) -> String {
     let mut text = match &attr.value {
         None => "none".to_owned(),
         Some(value) => value_text(value),
     };
-    if let Some((at, _)) = text.char_indices().nth(TEXT_MAX) {
+    if let Some((at, _)) = text.char_indices().nth(MAX_TEXT) {
         text.truncate(at);
         text.push('…');
     }
@@ -23,7 +23,7 @@ pub(crate) fn attr_text(attr: &AttrValue) -> String {
 
 fn value_text(value: &Value) -> String {
     match value {
-        Value::S(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(4 * TEXT_MAX)]).into_owned(),
+        Value::S(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(4 * MAX_TEXT)]).into_owned(),
         Value::I(i) => i.to_string(),
         Value::F(f) => f.to_string(),
         Value::B(b) => b.to_string(),
@@ -35,15 +35,15 @@ fn value_text(value: &Value) -> String {
         Value::List(list) => {
             let mut parts: Vec<String> = Vec::new();
             parts.extend(
-                list.s.iter().take(LIST_MAX).map(|s| String::from_utf8_lossy(&s[..s.len().min(TEXT_MAX)]).into_owned()),
+                list.s.iter().take(MAX_LIST).map(|s| String::from_utf8_lossy(&s[..s.len().min(MAX_TEXT)]).into_owned()),
             );
-            parts.extend(list.i.iter().take(LIST_MAX).map(ToString::to_string));
-            parts.extend(list.f.iter().take(LIST_MAX).map(ToString::to_string));
-            parts.extend(list.b.iter().take(LIST_MAX).map(ToString::to_string));
-            parts.extend(list.r#type.iter().take(LIST_MAX).map(|t| dtype(*t)));
-            parts.extend(list.shape.iter().take(LIST_MAX).map(shape));
-            parts.extend(list.tensor.iter().take(LIST_MAX).map(tensor));
-            parts.extend(list.func.iter().take(LIST_MAX).map(|f| f.name.clone()));
+            parts.extend(list.i.iter().take(MAX_LIST).map(ToString::to_string));
+            parts.extend(list.f.iter().take(MAX_LIST).map(ToString::to_string));
+            parts.extend(list.b.iter().take(MAX_LIST).map(ToString::to_string));
+            parts.extend(list.r#type.iter().take(MAX_LIST).map(|t| dtype(*t)));
+            parts.extend(list.shape.iter().take(MAX_LIST).map(shape));
+            parts.extend(list.tensor.iter().take(MAX_LIST).map(tensor));
+            parts.extend(list.func.iter().take(MAX_LIST).map(|f| f.name.clone()));
             let n = list.s.len() + list.i.len() + list.f.len() + list.b.len() + list.r#type.len();
             let n = n + list.shape.len() + list.tensor.len() + list.func.len();
             if n > parts.len() {

@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 /// Characters of a function's name in the paths of its nodes, at most: a long name times many nodes would take memory
 /// out of proportion to the file.
-const FUNCTION_NAME_MAX: usize = 200;
+const MAX_FUNCTION_NAME: usize = 200;
 
 /// Returns the prefix of the full names of a function's nodes.
 pub(crate) fn function_prefix(function: &str) -> String {
-    let name: String = function.chars().filter(|&c| c != '/').take(FUNCTION_NAME_MAX).collect();
+    let name: String = function.chars().filter(|&c| c != '/').take(MAX_FUNCTION_NAME).collect();
     format!("{LIBRARY}/{name}/")
 }
 

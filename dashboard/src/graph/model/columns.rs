@@ -130,7 +130,7 @@ impl Model {
         !self.is_op(item) && !self.children(item).is_empty()
     }
 
-    /// The full name, as in the file.
+    /// The full name. A node that is also a scope keeps the name from the file.
     pub fn name(&self, item: ItemId) -> &str {
         let span = self.items[item.idx()].name;
         &self.text[span.start as usize..span.end as usize]
@@ -169,7 +169,7 @@ impl Model {
 
     /// Children that a picture shows as boxes, in the file's order.
     pub fn children(&self, scope: ItemId) -> &[ItemId] {
-        self.children.of(scope.idx())
+        self.children.row(scope.idx())
     }
 
     /// Nodes below `item`, annotations counted; 1 for a node.
@@ -194,12 +194,12 @@ impl Model {
 
     /// Ops below a scope with their counts, most frequent first.
     pub fn op_counts(&self, scope: ItemId) -> impl Iterator<Item = (&str, u32)> {
-        self.op_counts.of(scope.idx()).iter().map(|&(op, n)| (self.ops.get(op), n))
+        self.op_counts.row(scope.idx()).iter().map(|&(op, n)| (self.ops.get(op), n))
     }
 
     /// Devices below a scope with their counts, most frequent first; the empty name is "none given".
     pub fn device_counts(&self, scope: ItemId) -> impl Iterator<Item = (&str, u32)> {
-        self.device_counts.of(scope.idx()).iter().map(|&(device, n)| (self.devices.get(device), n))
+        self.device_counts.row(scope.idx()).iter().map(|&(device, n)| (self.devices.get(device), n))
     }
 
     /// A node's definition; `None` for scopes and for arguments and results of functions.
@@ -218,12 +218,12 @@ impl Model {
 
     /// Edges into a node, in the order of its inputs.
     pub fn inputs(&self, item: ItemId) -> impl Iterator<Item = &Edge> {
-        self.edges_in.of(item.idx()).iter().map(|&e| &self.edges[e as usize])
+        self.edges_in.row(item.idx()).iter().map(|&e| &self.edges[e as usize])
     }
 
     /// Edges out of a node.
     pub fn outputs(&self, item: ItemId) -> impl Iterator<Item = &Edge> {
-        self.edges_out.of(item.idx()).iter().map(|&e| &self.edges[e as usize])
+        self.edges_out.row(item.idx()).iter().map(|&e| &self.edges[e as usize])
     }
 
     /// Edges between shown nodes whose consumer lies in `item`'s subtree.
@@ -238,17 +238,17 @@ impl Model {
 
     /// The metaedges between the children of a scope.
     pub fn metaedges(&self, scope: ItemId) -> &[MetaEdge] {
-        self.metaedges.of(scope.idx())
+        self.metaedges.row(scope.idx())
     }
 
     /// Constants that feed a node directly.
     pub fn constants(&self, item: ItemId) -> &[ItemId] {
-        self.constants.of(item.idx())
+        self.constants.row(item.idx())
     }
 
     /// Summary ops that record a node's outputs.
     pub fn summaries(&self, item: ItemId) -> &[ItemId] {
-        self.summaries.of(item.idx())
+        self.summaries.row(item.idx())
     }
 
     pub fn structure(&self, item: ItemId) -> Structure {

@@ -29,7 +29,7 @@ impl<T> Csr<T> {
     }
 
     /// Returns the values of a row; empty beyond the last row.
-    pub fn of(&self, row: usize) -> &[T] {
+    pub fn row(&self, row: usize) -> &[T] {
         match (self.start.get(row), self.start.get(row + 1)) {
             (Some(&a), Some(&b)) => &self.values[a as usize..b as usize],
             _ => &[],

@@ -31,7 +31,7 @@ fn annotate(model: &mut Model, n: usize) {
             (Role::Shown, Role::Shown) => flow.push(*edge),
             (Role::Constant, Role::Shown) => {
                 constants.push((edge.dst.0, edge.src));
-                for input in model.edges_in.of(edge.src.idx()).iter().map(|&e| model.edges[e as usize]) {
+                for input in model.edges_in.row(edge.src.idx()).iter().map(|&e| model.edges[e as usize]) {
                     if model.role(input.src) == Role::Shown {
                         flow.push(Edge { dst: edge.dst, ..input });
                     }
@@ -105,7 +105,7 @@ fn metaedges(model: &Model) -> Csr<MetaEdge> {
         let edge = &model.flow[idx as usize];
         match metaedges.last_mut() {
             Some((_, last)) if (last.src, last.dst) == (src, dst) => last.add(edge),
-            _ => metaedges.push((scope.0, MetaEdge::of(src, dst, edge))),
+            _ => metaedges.push((scope.0, MetaEdge::from_edge(src, dst, edge))),
         }
     }
     Csr::from_pairs(model.n_items(), &metaedges)
@@ -113,7 +113,7 @@ fn metaedges(model: &Model) -> Csr<MetaEdge> {
 
 impl MetaEdge {
     /// Creates the metaedge of a single edge.
-    pub fn of(src: ItemId, dst: ItemId, edge: &Edge) -> Self {
+    pub fn from_edge(src: ItemId, dst: ItemId, edge: &Edge) -> Self {
         let mut metaedge = Self { src, dst, n_data: 0, n_control: 0, n_reference: 0, size: 0, sample: *edge };
         metaedge.add(edge);
         metaedge

@@ -1,4 +1,4 @@
-//! A search query: words are parts of names or ops (a regular expression), and `op:`, `device:` and `attr:` narrow it.
+//! A search query: each word is a regular expression for names or ops, and `op:`, `device:` and `attr:` narrow it.
 //!
 //! `conv op:Conv2D device:gpu attr:padding=SAME` finds nodes that match every term. The values of `op:`, `device:` and
 //! `attr:NAME=` match substrings; `attr:NAME` alone matches nodes that have the attribute.
@@ -10,7 +10,7 @@ use ui::filter::Filter;
 #[derive(Default)]
 pub(crate) struct Query {
     typed: String,
-    filter: Filter,
+    words: Vec<Filter>,
     op: Option<String>,
     device: Option<String>,
     attrs: Vec<(String, Option<String>)>,
@@ -22,15 +22,14 @@ impl Query {
         &self.typed
     }
 
-    /// The error, if the words are not a regular expression.
+    /// The error of the first word that is not a regular expression.
     pub fn error(&self) -> Option<&str> {
-        self.filter.error()
+        self.words.iter().find_map(Filter::error)
     }
 
     /// Parses a new query.
     pub fn set(&mut self, typed: &str) {
         *self = Query { typed: typed.to_owned(), ..Query::default() };
-        let mut words = Vec::new();
         for word in typed.split_whitespace() {
             let lower = word.to_lowercase();
             if let Some(op) = lower.strip_prefix("op:") {
@@ -41,10 +40,11 @@ impl Query {
                 let (name, value) = attr.split_once('=').map_or((attr, None), |(name, value)| (name, Some(value)));
                 self.attrs.push((name.to_owned(), value.map(str::to_owned)));
             } else {
-                words.push(word);
+                let mut filter = Filter::default();
+                filter.set(word);
+                self.words.push(filter);
             }
         }
-        self.filter.set(&words.join(" "));
     }
 
     /// Whether the query has a `device:` term.
@@ -54,7 +54,7 @@ impl Query {
 
     /// Whether an item that runs on `device` matches.
     pub fn matches(&self, model: &Model, item: ItemId, device: &str) -> bool {
-        let matches_words = || self.filter.matches(model.name(item)) || self.filter.matches(model.op(item));
+        let matches = |word: &Filter| word.matches(model.name(item)) || word.matches(model.op(item));
         let has_terms = self.op.is_some() || self.device.is_some() || !self.attrs.is_empty();
         let contains = |text: &str, part: &Option<String>| {
             part.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()))
@@ -64,7 +64,7 @@ impl Query {
         }
         contains(model.op(item), &self.op)
             && contains(device, &self.device)
-            && matches_words()
+            && self.words.iter().all(matches)
             && self.attrs.iter().all(|(name, value)| has_attr(model, item, name, value))
     }
 }
@@ -109,5 +109,6 @@ mod tests {
         check("attr:padding=same op:conv", &["b/conv"]);
         check("attr:padding=valid", &[]);
         check("relu|^a$", &["a", "b/relu"]);
+        check("conv ^b/", &["b/conv"]);
     }
 }

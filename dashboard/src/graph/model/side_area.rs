@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// Children of a scope, at least, for their degrees to be compared.
 const MIN_COMPARED: usize = 15;
 /// Control edges become annotations where one end has more than this number of them.
-pub(crate) const CONTROL_MAX: u32 = 4;
+pub(crate) const MAX_CONTROL: u32 = 4;
 
 /// The degrees of a child within its scope.
 #[derive(Clone, Copy, Default)]

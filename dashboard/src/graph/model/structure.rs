@@ -7,7 +7,7 @@
 //! modules are found like top-level ones, which TensorBoard's template matching misses.
 //!
 //! The work is the sum over edges of the number of branching scopes around them. If a file makes this sum huge, the
-//! comparison ends at [`WORK_MAX`] with a warning.
+//! comparison ends at [`MAX_WORK`] with a warning.
 
 use super::{
     columns::Model,
@@ -16,7 +16,7 @@ use super::{
 use rustc_hash::FxHashMap;
 
 /// Visits of edges after which further scopes are not compared.
-const WORK_MAX: usize = 40_000_000;
+const MAX_WORK: usize = 40_000_000;
 
 /// Salts of the hashes.
 const OUTSIDE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -98,8 +98,8 @@ impl Finder {
         }
         self.order.clear();
         self.order.extend((first.0..model.end(scope).0).map(ItemId).filter(|&i| model.is_op(i)));
-        self.work += self.order.iter().map(|i| 1 + model.edges_in.of(i.idx()).len()).sum::<usize>();
-        if self.work > WORK_MAX {
+        self.work += self.order.iter().map(|i| 1 + model.edges_in.row(i.idx()).len()).sum::<usize>();
+        if self.work > MAX_WORK {
             self.n_skipped += 1;
             return mix(u64::from(scope.0), BACK);
         }

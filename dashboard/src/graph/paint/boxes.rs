@@ -5,7 +5,7 @@ use super::{
     scene::{Scene, paint_text},
 };
 use crate::graph::{
-    layout::PicBox,
+    layout::BoxLayout,
     model::{ItemId, Kind},
 };
 use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Shape, Stroke, StrokeKind, pos2, vec2};
@@ -33,32 +33,32 @@ fn radius(scene: &Scene<'_>, points: f32) -> CornerRadius {
 }
 
 /// Returns the fill of an open box, which is stronger at greater depth.
-pub(super) fn background(scene: &Scene<'_>, pic_box: &PicBox) -> Color32 {
+pub(super) fn background(scene: &Scene<'_>, box_layout: &BoxLayout) -> Color32 {
     let p = scene.palette();
-    mix(p.canvas, p.aggregate, 0.07 + 0.05 * (pic_box.depth.min(4) as f32))
+    mix(p.canvas, p.aggregate, 0.07 + 0.05 * (box_layout.depth.min(4) as f32))
 }
 
-pub(super) fn open_box(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) {
+pub(super) fn open_box(painter: &Painter, scene: &Scene<'_>, box_layout: &BoxLayout, rect: Rect) {
     let p = scene.palette();
-    let background = background(scene, pic_box);
-    let tint = scene.colors.fill(pic_box.item);
+    let background = background(scene, box_layout);
+    let tint = scene.colors.fill(box_layout.item);
     let border = mix(p.border, tint, 0.55);
-    painter.rect(rect, radius(scene, 8.0), background, outline(scene, pic_box.item, border), StrokeKind::Inside);
-    let control = scene.model.control(pic_box.item);
+    painter.rect(rect, radius(scene, 8.0), background, outline(scene, box_layout.item, border), StrokeKind::Inside);
+    let control = scene.model.control(box_layout.item);
     if control.is_some() {
         control_frame(painter, scene, rect);
     }
     let title = Rect::from_min_size(rect.min, vec2(rect.width(), m::TITLE_H * scene.camera.zoom));
-    side_area(painter, scene, Some(pic_box.item), rect, pic_box.side_x);
+    side_area(painter, scene, Some(box_layout.item), rect, box_layout.side_x);
     let Some(font) = scene.font(m::LABEL) else { return };
-    button(painter, scene, pic_box, rect);
-    let nodes = ui::format::count_of(u64::from(scene.model.n_nodes(pic_box.item)), "node");
+    button(painter, scene, box_layout, rect);
+    let nodes = ui::format::count_of(u64::from(scene.model.n_nodes(box_layout.item)), "node");
     let kind = control.map_or_else(String::new, |control| format!("  ·  {}", control.name()));
-    let text = format!("{}{kind}  ·  {nodes}", scene.model.label(pic_box.item));
+    let text = format!("{}{kind}  ·  {nodes}", scene.model.label(box_layout.item));
     let left = title.left() + (m::BUTTON + 12.0) * scene.camera.zoom;
     let room = Rect::from_min_max(pos2(left, title.top()), title.max);
     paint_text(painter, &text, font, p.text, room, Align2::LEFT_CENTER);
-    paint_n_more(painter, scene, rect, pic_box.n_more);
+    paint_n_hidden(painter, scene, rect, box_layout.n_hidden);
 }
 
 /// Paints the mark of a loop or a conditional: a dashed frame within the border.
@@ -87,23 +87,23 @@ pub(super) fn side_area(painter: &Painter, scene: &Scene<'_>, scope: Option<Item
 }
 
 /// Paints "and N more" at the bottom of a scope.
-fn paint_n_more(painter: &Painter, scene: &Scene<'_>, rect: Rect, n_more: u32) {
-    if n_more > 0
+fn paint_n_hidden(painter: &Painter, scene: &Scene<'_>, rect: Rect, n_hidden: u32) {
+    if n_hidden > 0
         && let Some(font) = scene.font(m::LABEL)
     {
-        let text = format!("and {} more (M shows all)", ui::format::count(u64::from(n_more)));
+        let text = format!("and {} more (M shows all)", ui::format::count(u64::from(n_hidden)));
         let at = pos2(rect.center().x, rect.bottom() - m::MORE_H * scene.camera.zoom / 2.0);
         painter.text(at, Align2::CENTER_CENTER, text, font, scene.palette().text_weak);
     }
 }
 
-pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) {
+pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, box_layout: &BoxLayout, rect: Rect) {
     let p = scene.palette();
-    let fill = fill(scene, pic_box.item);
-    let stroke = outline(scene, pic_box.item, mix(fill, p.text_weak, 0.5));
+    let fill = fill(scene, box_layout.item);
+    let stroke = outline(scene, box_layout.item, mix(fill, p.text_weak, 0.5));
     let zoom = scene.camera.zoom;
-    let text = if scene.is_dimmed(pic_box.item) { p.text_weak } else { on_fill(fill) };
-    match scene.model.kind(pic_box.item) {
+    let text = if scene.is_dimmed(box_layout.item) { p.text_weak } else { on_fill(fill) };
+    match scene.model.kind(box_layout.item) {
         Kind::Op => {
             painter.rect(
                 rect,
@@ -112,7 +112,7 @@ pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox,
                 stroke,
                 StrokeKind::Inside,
             );
-            op_name(painter, scene, pic_box, rect, text);
+            op_name(painter, scene, box_layout, rect, text);
         }
         kind => {
             let corner = radius(scene, 6.0);
@@ -128,20 +128,20 @@ pub(super) fn closed_box(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox,
                 }
             }
             painter.rect(rect, corner, fill, stroke, StrokeKind::Inside);
-            if scene.model.control(pic_box.item).is_some() {
+            if scene.model.control(box_layout.item).is_some() {
                 control_frame(painter, scene, rect);
             }
-            mix_bar(painter, scene, pic_box.item, rect);
-            closed_scope_label(painter, scene, pic_box, rect, text);
+            mix_bar(painter, scene, box_layout.item, rect);
+            closed_scope_label(painter, scene, box_layout, rect, text);
         }
     }
-    paint_notes(painter, scene, pic_box, rect);
+    paint_notes(painter, scene, box_layout, rect);
 }
 
 /// Paints an op's name, at a low zoom in a smaller font if only that fits.
-fn op_name(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect, color: Color32) {
+fn op_name(painter: &Painter, scene: &Scene<'_>, box_layout: &BoxLayout, rect: Rect, color: Color32) {
     let Some(font) = scene.name_font(m::LABEL - 1.0, rect) else { return };
-    let label = scene.model.label(pic_box.item);
+    let label = scene.model.label(box_layout.item);
     let room = rect.shrink2(vec2(4.0 * scene.camera.zoom, 0.0));
     let exact = scene.font(m::LABEL - 1.0).filter(|exact| exact.size < font.size);
     let fits = |font: &FontId| painter.layout_no_wrap(label.to_string(), font.clone(), color).size().x <= room.width();
@@ -149,37 +149,44 @@ fn op_name(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect, c
     paint_text(painter, &label, font, color, room, Align2::CENTER_CENTER);
 }
 
-fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect, text: Color32) {
+fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, box_layout: &BoxLayout, rect: Rect, text: Color32) {
     let zoom = scene.camera.zoom;
     let Some(font) = scene.font(m::LABEL).filter(|f| f.size >= metrics::TEXT_TICK) else {
         // At a low zoom the name is more useful than the button and the count.
         if let Some(font) = scene.name_font(m::LABEL, rect) {
-            paint_text(painter, &scene.model.label(pic_box.item), font, text, rect.shrink(1.0), Align2::CENTER_CENTER);
+            paint_text(
+                painter,
+                &scene.model.label(box_layout.item),
+                font,
+                text,
+                rect.shrink(1.0),
+                Align2::CENTER_CENTER,
+            );
         }
         return;
     };
-    button(painter, scene, pic_box, rect);
+    button(painter, scene, box_layout, rect);
     let inside =
         Rect::from_min_max(pos2(rect.left() + (m::BUTTON + 10.0) * zoom, rect.top()), rect.max - vec2(6.0, 0.0) * zoom);
-    let count = ui::format::count(u64::from(scene.model.n_nodes(pic_box.item)));
+    let count = ui::format::count(u64::from(scene.model.n_nodes(box_layout.item)));
     let is_tall = rect.height() > 34.0 * zoom;
     if let (true, Some(small)) = (is_tall, scene.font(m::LABEL_SMALL)) {
         let middle = inside.center().y;
         let upper = Rect::from_min_max(inside.min, pos2(inside.right(), middle + 3.0 * zoom));
         let lower = Rect::from_min_max(pos2(inside.left(), middle + 1.0 * zoom), inside.max);
-        paint_text(painter, &scene.model.label(pic_box.item), font, text, upper, Align2::LEFT_CENTER);
+        paint_text(painter, &scene.model.label(box_layout.item), font, text, upper, Align2::LEFT_CENTER);
         paint_text(painter, &format!("{count} nodes"), small, text.gamma_multiply(0.85), lower, Align2::LEFT_CENTER);
         return;
     }
     let Some(small) = scene.font(m::LABEL_SMALL) else {
-        paint_text(painter, &scene.model.label(pic_box.item), font, text, inside, Align2::LEFT_CENTER);
+        paint_text(painter, &scene.model.label(box_layout.item), font, text, inside, Align2::LEFT_CENTER);
         return;
     };
     let count_w = count.len() as f32 * 6.0 * zoom;
     let right = Rect::from_min_max(pos2(inside.right() - count_w, inside.top()), inside.max);
     paint_text(painter, &count, small, text.gamma_multiply(0.85), right, Align2::RIGHT_CENTER);
     let left = Rect::from_min_max(inside.min, pos2(inside.right() - count_w - 3.0 * zoom, inside.bottom()));
-    paint_text(painter, &scene.model.label(pic_box.item), font, text, left, Align2::LEFT_CENTER);
+    paint_text(painter, &scene.model.label(box_layout.item), font, text, left, Align2::LEFT_CENTER);
 }
 
 /// Paints the shares of ops or devices along the lower border.
@@ -199,22 +206,22 @@ fn mix_bar(painter: &Painter, scene: &Scene<'_>, item: ItemId, rect: Rect) {
 }
 
 /// Returns the rect of the button that expands and collapses a scope.
-pub(crate) fn button_rect(scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) -> Rect {
+pub(crate) fn button_rect(scene: &Scene<'_>, box_layout: &BoxLayout, rect: Rect) -> Rect {
     let zoom = scene.camera.zoom;
-    let height = if pic_box.is_open { m::TITLE_H * zoom } else { rect.height() };
+    let height = if box_layout.is_open { m::TITLE_H * zoom } else { rect.height() };
     let center = pos2(rect.left() + (m::BUTTON / 2.0 + 6.0) * zoom, rect.top() + height / 2.0);
     Rect::from_center_size(center, vec2(m::BUTTON, m::BUTTON) * zoom)
 }
 
-fn button(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) {
-    let button = button_rect(scene, pic_box, rect);
+fn button(painter: &Painter, scene: &Scene<'_>, box_layout: &BoxLayout, rect: Rect) {
+    let button = button_rect(scene, box_layout, rect);
     let p = scene.palette();
-    let color = if pic_box.is_open { p.text_weak } else { on_fill(fill(scene, pic_box.item)) };
+    let color = if box_layout.is_open { p.text_weak } else { on_fill(fill(scene, box_layout.item)) };
     let stroke = Stroke::new(metrics::HAIRLINE.max(scene.camera.zoom), color.gamma_multiply(0.8));
     painter.rect_stroke(button.shrink(1.0), radius(scene, 3.0), stroke, StrokeKind::Inside);
     let (center, arm) = (button.center(), button.width() * 0.24);
     painter.line_segment([center - vec2(arm, 0.0), center + vec2(arm, 0.0)], stroke);
-    if !pic_box.is_open {
+    if !box_layout.is_open {
         painter.line_segment([center - vec2(0.0, arm), center + vec2(0.0, arm)], stroke);
     }
 }

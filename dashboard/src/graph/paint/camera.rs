@@ -3,7 +3,7 @@
 use egui::{Pos2, Rect, Vec2, pos2, vec2};
 
 /// Greatest zoom of a fitted picture.
-const FIT_ZOOM_MAX: f32 = 1.6;
+const MAX_FIT_ZOOM: f32 = 1.6;
 /// Points on the screen for a point of the picture.
 const ZOOM_RANGE: std::ops::RangeInclusive<f32> = 0.002..=6.0;
 
@@ -53,7 +53,7 @@ impl Camera {
     /// Fits `bounds` into the view.
     pub fn fit(&mut self, view: Rect, [x0, y0, x1, y1]: [f32; 4]) {
         let (w, h) = ((x1 - x0).max(1.0), (y1 - y0).max(1.0));
-        self.zoom = (view.width() / w).min(view.height() / h).min(FIT_ZOOM_MAX).max(*ZOOM_RANGE.start()) * 0.94;
+        self.zoom = (view.width() / w).min(view.height() / h).min(MAX_FIT_ZOOM).max(*ZOOM_RANGE.start()) * 0.94;
         self.center = vec2((x0 + x1) / 2.0, (y0 + y1) / 2.0);
     }
 

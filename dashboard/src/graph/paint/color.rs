@@ -155,7 +155,7 @@ impl Colors<'_> {
                     _ => mix(p.raised, p.aggregate, if counts.n_changed() > 0 { 0.5 } else { 0.25 }),
                 }
             }
-            ColorBy::Health => match self.times.of(item).health {
+            ColorBy::Health => match self.times.get(item).health {
                 Health { n_nan: 1.., .. } if is_op => p.error,
                 Health { n_inf: 1.., .. } if is_op => p.warning,
                 Health { n_checked: 1.., .. } if is_op => self.finite_color(),
@@ -212,7 +212,7 @@ impl Colors<'_> {
                 vec![(self.only_here_color(), n_only_here), (self.differs_color(), n_differ)]
             }
             ColorBy::Health => {
-                let (p, health) = (self.palette, self.times.of(scope).health);
+                let (p, health) = (self.palette, self.times.get(scope).health);
                 vec![(p.error, health.n_nan), (p.warning, health.n_inf), (self.finite_color(), health.n_finite())]
             }
             _ => Vec::new(),
@@ -221,7 +221,7 @@ impl Colors<'_> {
     }
 
     fn legend_of_health(&self) -> Legend {
-        let (p, health) = (self.palette, self.times.of(ItemId::ROOT).health);
+        let (p, health) = (self.palette, self.times.get(ItemId::ROOT).health);
         if health == Health::default() && self.times.is_busy() {
             return vec![(p.raised, "Reading the traces…".to_owned())];
         }

@@ -3,10 +3,10 @@
 
 use super::{
     camera::overlaps,
-    scene::{DETAIL_MAX, Scene},
+    scene::{MAX_DETAIL, Scene},
 };
 use crate::graph::{
-    layout::{PicBox, PicEdge},
+    layout::{BoxLayout, EdgeLayout},
     model::{MetaEdge, Model, output_shape},
 };
 use egui::{Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
@@ -19,12 +19,12 @@ const LABEL_GAP: f32 = 8.0;
 /// Positions along a segment at which a label is tried, in this order.
 const LABEL_AT: [f32; 3] = [0.5, 0.3, 0.7];
 /// Edges in view above which none is labelled.
-const LABELS_MAX: usize = 300;
+const MAX_LABELS: usize = 300;
 
 pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, viewport: &[f32; 4]) {
-    let in_view: Vec<&PicEdge> = scene.picture.edges.iter().filter(|e| overlaps(&e.bounds, viewport)).collect();
+    let in_view: Vec<&EdgeLayout> = scene.picture.edges.iter().filter(|e| overlaps(&e.bounds, viewport)).collect();
     let colors = EdgeColors::new(scene);
-    if in_view.len() > DETAIL_MAX {
+    if in_view.len() > MAX_DETAIL {
         painter.add(Shape::mesh(line_mesh(scene, &colors, &in_view)));
         return;
     }
@@ -35,13 +35,13 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, viewport: &[f32; 4]) {
         if is_adjacent {
             highlighted.push(*edge);
         } else {
-            curve(painter, scene, edge, colors.of(scene, &edge.metaedge), 0.0);
+            curve(painter, scene, edge, colors.color(scene, &edge.metaedge), 0.0);
         }
     }
     for edge in &highlighted {
         curve(painter, scene, edge, highlight_color(scene, &edge.metaedge), HIGHLIGHT_W);
     }
-    let labelled = if in_view.len() <= LABELS_MAX { &in_view } else { &highlighted };
+    let labelled = if in_view.len() <= MAX_LABELS { &in_view } else { &highlighted };
     if labelled.is_empty() {
         return;
     }
@@ -55,7 +55,7 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, viewport: &[f32; 4]) {
 }
 
 /// Returns the rects of a box that labels must not cover: an open box's title; a closed box and its notes.
-fn obstacles(scene: &Scene<'_>, b: &PicBox) -> Vec<Rect> {
+fn obstacles(scene: &Scene<'_>, b: &BoxLayout) -> Vec<Rect> {
     let (zoom, rect) = (scene.camera.zoom, scene.camera.rect_to_screen(scene.view, (scene.rect_of)(b)));
     if b.is_open {
         return vec![Rect::from_min_size(rect.min, vec2(rect.width(), m::TITLE_H * zoom))];
@@ -84,7 +84,7 @@ impl EdgeColors {
     }
 
     /// Returns the colour of writes to variables, of control edges or of data.
-    fn of(&self, scene: &Scene<'_>, edge: &MetaEdge) -> Color32 {
+    fn color(&self, scene: &Scene<'_>, edge: &MetaEdge) -> Color32 {
         let kind = match edge {
             _ if edge.n_reference > 0 => 0,
             _ if edge.is_control() => 1,
@@ -95,14 +95,14 @@ impl EdgeColors {
 }
 
 /// Returns the edges as straight lines in one mesh.
-fn line_mesh(scene: &Scene<'_>, colors: &EdgeColors, edges: &[&PicEdge]) -> Mesh {
+fn line_mesh(scene: &Scene<'_>, colors: &EdgeColors, edges: &[&EdgeLayout]) -> Mesh {
     let mut mesh = Mesh::default();
     let zoom = scene.camera.zoom;
     // Edges and segments shorter than half a point on the screen are not drawn.
     let min_length = 0.5 / zoom;
     let long = edges.iter().filter(|e| e.bounds[2] - e.bounds[0] + e.bounds[3] - e.bounds[1] >= min_length);
     for edge in long {
-        let color = colors.of(scene, &edge.metaedge);
+        let color = colors.color(scene, &edge.metaedge);
         let half = (edge.width * zoom / 2.0).clamp(0.35, 3.0);
         let mut points = scene.picture.points(edge).map(|p| scene.camera.to_screen(scene.view, p));
         let Some(mut last) = points.next() else { continue };
@@ -131,7 +131,7 @@ fn highlight_color(scene: &Scene<'_>, edge: &MetaEdge) -> Color32 {
 }
 
 /// Paints an edge as a curve with its arrow head.
-fn curve(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, color: Color32, extra_w: f32) {
+fn curve(painter: &Painter, scene: &Scene<'_>, edge: &EdgeLayout, color: Color32, extra_w: f32) {
     let screen: Vec<Pos2> = scene.picture.points(edge).map(|p| scene.camera.to_screen(scene.view, p)).collect();
     let zoom = scene.camera.zoom;
     let line_w = (edge.width * zoom.min(1.5)).clamp(0.6, 12.0) + extra_w;
@@ -213,7 +213,7 @@ fn first_free(rects: impl IntoIterator<Item = Rect>, occupied: &[Rect]) -> Optio
 }
 
 /// Labels an edge on its longest segment that is clear of boxes and other labels, if there is one.
-fn paint_label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, occupied: &mut Vec<Rect>) {
+fn paint_label(painter: &Painter, scene: &Scene<'_>, edge: &EdgeLayout, occupied: &mut Vec<Rect>) {
     let Some(font) = scene.font(m::LABEL_SMALL) else { return };
     if font.size < 8.0 {
         return;

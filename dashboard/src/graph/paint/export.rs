@@ -3,7 +3,7 @@
 use super::edges;
 use crate::graph::{
     analysis::{NodeTime, Times},
-    layout::{PicBox, Picture},
+    layout::{BoxLayout, Picture},
     model::{ItemId, Kind, MetaEdge, Model, output_shape},
 };
 use egui::Color32;
@@ -23,7 +23,7 @@ pub(crate) enum Export {
 }
 
 /// Returns the entire picture as an SVG document in the colours of the theme; `fill` returns the fill of a closed box.
-pub(crate) fn svg(model: &Model, picture: &Picture, p: &Palette, fill: impl Fn(&PicBox) -> Color32) -> String {
+pub(crate) fn svg(model: &Model, picture: &Picture, p: &Palette, fill: impl Fn(&BoxLayout) -> Color32) -> String {
     let [w, h] = picture.size;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w:.0} {h:.0}\" font-family=\"sans-serif\">\n\
@@ -55,7 +55,7 @@ pub(crate) fn csv(model: &Model, times: &Times) -> String {
     let headings =
         ["node", "op", "device", "output_0", "executions", "total_ns", "critical_path_ns", "peak_bytes", "values"];
     let row = |item| {
-        let NodeTime { count, total_ns, path_ns, peak_bytes, health } = times.of(item);
+        let NodeTime { count, total_ns, path_ns, peak_bytes, health } = times.get(item);
         let shape = model.node_def(item).and_then(|def| output_shape(def, 0)).map(|shape| shape.to_string());
         [
             model.name(item).to_owned(),
@@ -72,7 +72,7 @@ pub(crate) fn csv(model: &Model, times: &Times) -> String {
     export::csv(&headings, model.items().filter(|item| model.is_op(*item)).map(row))
 }
 
-fn write_box(out: &mut String, model: &Model, b: &PicBox, fill: Color32, p: &Palette) {
+fn write_box(out: &mut String, model: &Model, b: &BoxLayout, fill: Color32, p: &Palette) {
     let [x0, y0, x1, y1] = b.rect;
     let radius = if model.kind(b.item) == Kind::Op { (y1 - y0) / 2.0 } else { f32::from(metrics::RADIUS) };
     let text_y = if b.is_open { y0 + m::LABEL + 4.0 } else { (y0 + y1 + m::LABEL) / 2.0 - 2.0 };
@@ -102,8 +102,8 @@ fn hex(color: Color32) -> String {
 pub(crate) fn dot(model: &Model, picture: &Picture) -> String {
     let mut out = "digraph {\n  rankdir=BT;\n  node [shape=box, style=rounded];\n".to_owned();
     // Outer boxes come before inner ones; a cluster ends before the first box that is not inside.
-    let mut open: Vec<&PicBox> = Vec::new();
-    let mut sorted: Vec<&PicBox> = picture.boxes.iter().collect();
+    let mut open: Vec<&BoxLayout> = Vec::new();
+    let mut sorted: Vec<&BoxLayout> = picture.boxes.iter().collect();
     sorted.sort_by_key(|b| b.item);
     for b in sorted {
         while open.last().is_some_and(|scope| !model.is_below(b.item, scope.item)) {
@@ -144,7 +144,7 @@ fn visible_edges(model: &Model, picture: &Picture) -> Vec<(u32, u32, bool, Strin
         metaedges
             .entry((from.item.0, to.item.0))
             .and_modify(|metaedge| metaedge.add(edge))
-            .or_insert_with(|| MetaEdge::of(from.item, to.item, edge));
+            .or_insert_with(|| MetaEdge::from_edge(from.item, to.item, edge));
     }
     metaedges
         .into_iter()
@@ -179,7 +179,7 @@ mod tests {
         let scope = model.find("s").unwrap();
         let expansion = Expansion { open: [scope].into_iter().collect(), ..Expansion::default() };
         let picture = LayoutCache::default().picture(&model, &expansion, &AtomicBool::new(false)).unwrap();
-        let p = Palette::of(true);
+        let p = Palette::for_theme(true);
         let svg = svg(&model, &picture, p, |_| p.raised);
         assert_eq!(svg.matches("<rect ").count(), 1 + 5, "the background, the scope, four nodes\n{svg}");
         assert!(svg.contains("s/a&lt;&quot;&gt;"), "{svg}");

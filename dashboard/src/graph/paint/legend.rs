@@ -5,7 +5,7 @@ use egui::{FontId, Rect, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use ui::theme::metrics;
 
 /// Entries of the legend, at most.
-const LEGEND_MAX: usize = 10;
+const MAX_LEGEND: usize = 10;
 
 /// Returns the rect of a legend of this size, in the lower left corner of the view.
 pub(crate) fn legend_rect(view: Rect, legend_size: Vec2) -> Rect {
@@ -14,7 +14,7 @@ pub(crate) fn legend_rect(view: Rect, legend_size: Vec2) -> Rect {
 
 /// Paints the legend in the lower left corner; returns its size.
 pub(crate) fn legend_ui(ui: &Ui, scene: &Scene<'_>) -> Vec2 {
-    let entries = scene.colors.legend(LEGEND_MAX);
+    let entries = scene.colors.legend(MAX_LEGEND);
     let (p, row) = (scene.palette(), metrics::TEXT_SMALL + metrics::GAP);
     let painter = ui.painter().with_clip_rect(scene.view);
     let font = FontId::proportional(metrics::TEXT_SMALL);

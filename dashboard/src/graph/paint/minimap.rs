@@ -11,7 +11,7 @@ use ui::{
 };
 
 /// Boxes drawn at most; outer ones come first.
-const BOXES_MAX: usize = 4_000;
+const MAX_BOXES: usize = 4_000;
 
 /// Paints the minimap over the lower right corner; returns the camera centre that a click or drag asks for.
 pub(crate) fn minimap_ui(ui: &mut Ui, scene: &Scene<'_>) -> Option<egui::Vec2> {
@@ -36,7 +36,7 @@ pub(crate) fn minimap_ui(ui: &mut Ui, scene: &Scene<'_>) -> Option<egui::Vec2> {
     let center = vec2(w, h) / 2.0;
     let minimap_camera = Camera { center, zoom: scale };
     let mut mesh = Mesh::default();
-    for b in scene.picture.boxes.iter().take(BOXES_MAX) {
+    for b in scene.picture.boxes.iter().take(MAX_BOXES) {
         let color =
             if b.is_open { mix(p.canvas, p.aggregate, 0.2) } else { mix(scene.colors.fill(b.item), p.aggregate, 0.3) };
         let rect = minimap_camera.rect_to_screen(area, b.rect);

@@ -2,7 +2,7 @@
 
 use super::camera::{Camera, map_point};
 use crate::graph::{
-    layout::{PicBox, Picture},
+    layout::{BoxLayout, Picture},
     model::Model,
 };
 use egui::{Pos2, pos2};
@@ -35,7 +35,7 @@ impl Transition {
     }
 
     /// Returns the rect of a box of the new picture at progress `t`. New boxes come out of the box around them.
-    pub fn rect_of(&self, model: &Model, to: &Picture, b: &PicBox, t: f32) -> [f32; 4] {
+    pub fn rect_of(&self, model: &Model, to: &Picture, b: &BoxLayout, t: f32) -> [f32; 4] {
         let Some(old) = self.from.innermost_box(model, b.item) else { return b.rect };
         let [dx, dy] = self.shift;
         let moved = [old.rect[0] + dx, old.rect[1] + dy, old.rect[2] + dx, old.rect[3] + dy];

@@ -1,14 +1,14 @@
 //! Annotations of boxes: constants, summaries, and the other ends of edges that are not drawn.
 
 use super::scene::{Scene, paint_text};
-use crate::graph::layout::{Note, NoteKind, PicBox};
+use crate::graph::layout::{BoxLayout, Note, NoteKind};
 use egui::{Align2, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 use ui::theme::{metrics, metrics::graph as m, mix};
 
 /// Paints the annotations at both sides of a box.
-pub(super) fn paint_notes(painter: &Painter, scene: &Scene<'_>, pic_box: &PicBox, rect: Rect) {
+pub(super) fn paint_notes(painter: &Painter, scene: &Scene<'_>, box_layout: &BoxLayout, rect: Rect) {
     let Some(font) = scene.font(m::LABEL_SMALL) else { return };
-    for (list, is_left) in scene.picture.notes(pic_box).into_iter().zip([true, false]) {
+    for (list, is_left) in scene.picture.notes(box_layout).into_iter().zip([true, false]) {
         let height = m::NOTE_H * scene.camera.zoom;
         let mut y = rect.center().y - height * (list.len() as f32 - 1.0) / 2.0;
         for note in list {

@@ -2,7 +2,7 @@
 
 use super::{camera::Camera, color::Colors};
 use crate::graph::{
-    layout::{PicBox, Picture},
+    layout::{BoxLayout, Picture},
     model::{ItemId, Model},
 };
 use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, StrokeKind};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use ui::theme::{Palette, metrics};
 
 /// Boxes or edges in view above which there are neither labels nor curves.
-pub(super) const DETAIL_MAX: usize = 1_000;
+pub(super) const MAX_DETAIL: usize = 1_000;
 
 /// Everything that a frame paints.
 pub(crate) struct Scene<'a> {
@@ -26,7 +26,7 @@ pub(crate) struct Scene<'a> {
     /// Opacity of edges while they fade in, 0..=1.
     pub fade: f32,
     /// Returns the rect of a box, also while boxes move between two pictures.
-    pub rect_of: &'a dyn Fn(&PicBox) -> [f32; 4],
+    pub rect_of: &'a dyn Fn(&BoxLayout) -> [f32; 4],
 }
 
 impl Scene<'_> {

@@ -1,11 +1,11 @@
-//! Paints everything in view: rounded boxes, curves and labels for up to [`DETAIL_MAX`] boxes and edges, one mesh of
+//! Paints everything in view: rounded boxes, curves and labels for up to [`MAX_DETAIL`] boxes and edges, one mesh of
 //! rectangles and lines for more. Everything out of view is skipped.
 
 use super::{
     boxes::{background, closed_box, fill, open_box, side_area},
     camera::overlaps,
     edges,
-    scene::{DETAIL_MAX, Scene},
+    scene::{MAX_DETAIL, Scene},
 };
 use egui::{Mesh, Painter, Rect, Shape};
 use ui::theme::metrics::graph as m;
@@ -24,7 +24,7 @@ pub(crate) fn paint(painter: &Painter, scene: &Scene<'_>) -> Vec<(usize, Rect)> 
             visible.push((idx, scene.camera.rect_to_screen(scene.view, rect)));
         }
     }
-    let is_detailed = visible.len() <= DETAIL_MAX;
+    let is_detailed = visible.len() <= MAX_DETAIL;
     let [w, h] = scene.picture.size;
     let picture_rect = scene.camera.rect_to_screen(scene.view, [0.0, 0.0, w, h]);
     side_area(painter, scene, None, picture_rect, scene.picture.side_x);

@@ -17,7 +17,7 @@ use ui::{
 };
 
 /// Rows of a list that are shown; the rest is counted.
-const ROWS_MAX: usize = 40;
+const MAX_ROWS: usize = 40;
 
 /// An action on the selected item.
 pub(crate) enum Action {
@@ -93,7 +93,7 @@ impl GraphView {
             }
             let path = if self.path_from.is_some() { "Find path to here" } else { "Find path from here" };
             button(path, "Highlight the nodes between two items (P)", Action::Path);
-            if self.times.of(item).count > 0 {
+            if self.times.get(item).count > 0 {
                 button("Show in timeline", "", Action::Timeline);
             }
         });
@@ -156,9 +156,9 @@ fn summaries_ui(ui: &mut Ui, tags: &[Tag]) -> Option<Action> {
 
 /// Shows the first rows of a list and the number of others.
 fn rows<T>(ui: &mut Ui, all: &[T], mut row_ui: impl FnMut(&mut Ui, &T)) {
-    all.iter().take(ROWS_MAX).for_each(|row| row_ui(ui, row));
-    if all.len() > ROWS_MAX {
-        ui.label(format!("and {} more", all.len() - ROWS_MAX));
+    all.iter().take(MAX_ROWS).for_each(|row| row_ui(ui, row));
+    if all.len() > MAX_ROWS {
+        ui.label(format!("and {} more", all.len() - MAX_ROWS));
     }
 }
 
@@ -249,12 +249,12 @@ fn scope_ui(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<A
 fn counts_ui(ui: &mut Ui, title: &str, counts: &[(&str, u32)]) {
     section(ui, &format!("{title} ({})", counts.len()));
     Grid::new(title).num_columns(2).show(ui, |ui| {
-        for &(name, n) in counts.iter().take(ROWS_MAX) {
+        for &(name, n) in counts.iter().take(MAX_ROWS) {
             row(ui, &format::count(u64::from(n)), if name.is_empty() { "not assigned" } else { name });
         }
     });
-    if counts.len() > ROWS_MAX {
-        ui.label(format!("and {} more", counts.len() - ROWS_MAX));
+    if counts.len() > MAX_ROWS {
+        ui.label(format!("and {} more", counts.len() - MAX_ROWS));
     }
 }
 
@@ -266,7 +266,7 @@ fn same_structure_ui(ui: &mut Ui, model: &Model, item: ItemId) -> Option<ItemId>
     section(ui, "Same structure");
     let others = model.items().filter(|&i| i != item && model.structure(i) == class);
     let mut clicked = None;
-    for other in others.take(ROWS_MAX) {
+    for other in others.take(MAX_ROWS) {
         if ui.link(model.name(other)).clicked() {
             clicked = Some(other);
         }
@@ -276,7 +276,7 @@ fn same_structure_ui(ui: &mut Ui, model: &Model, item: ItemId) -> Option<ItemId>
 
 /// Shows whether values are finite, where they were checked.
 fn health_ui(ui: &mut Ui, times: &Times, item: ItemId, is_op: bool) {
-    let health = times.of(item).health;
+    let health = times.get(item).health;
     let Some(text) = health.text(is_op) else { return };
     section(ui, "Values");
     let p = palette(ui);
@@ -289,7 +289,7 @@ fn health_ui(ui: &mut Ui, times: &Times, item: ItemId, is_op: bool) {
 }
 
 fn time_ui(ui: &mut Ui, times: &Times, item: ItemId) {
-    let time = times.of(item);
+    let time = times.get(item);
     if time.count == 0 {
         return;
     }

@@ -66,7 +66,7 @@ impl Search {
             self.is_open = false;
         }
         if let Some(error) = self.query.error() {
-            ui.colored_label(palette(ui).warning, format!("taken literally: {error}"));
+            ui.colored_label(palette(ui).warning, format!("Not a regular expression, taken literally: {error}"));
         } else if !self.typed.is_empty() {
             ui.label(RichText::new(format::count_of(self.hits.len() as u64, "hit")).color(palette(ui).text_weak));
         }

@@ -66,7 +66,7 @@ enum Kind {
 }
 
 impl Axis {
-    pub fn of(table: &Table, column: &Column, scale: AxisScale) -> Self {
+    pub fn new(table: &Table, column: &Column, scale: AxisScale) -> Self {
         let few = || column.values.iter().filter_map(finite).collect();
         let kind = match (column.extent, scale) {
             (None, _) => Kind::Values(column.values.clone()),
@@ -193,11 +193,11 @@ mod tests {
             cells: BTreeMap::from([(Key::HParam("x".into()), cell.clone())]),
             status: "",
         };
-        Table::of(values.iter().enumerate().map(session).collect())
+        Table::from_sessions(values.iter().enumerate().map(session).collect())
     }
 
     fn places(table: &Table, scale: AxisScale) -> Vec<f64> {
-        let axis = Axis::of(table, &table.columns[0], scale);
+        let axis = Axis::new(table, &table.columns[0], scale);
         let cells = table.sessions.iter().map(|s| &s.cells[&Key::HParam("x".into())]);
         cells.map(|cell| axis.place(cell).unwrap_or(f64::NAN)).collect()
     }
@@ -226,7 +226,7 @@ mod tests {
             let cells: Vec<Cell> = values.iter().copied().map(Cell::Number).collect();
             let table = table(&cells);
             assert_eq!(AxisScale::default_for(&table.columns[0]), scale, "{values:?}");
-            let ticks = Axis::of(&table, &table.columns[0], scale).ticks(5);
+            let ticks = Axis::new(&table, &table.columns[0], scale).ticks(5);
             assert_eq!(ticks.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>(), labels);
         };
         check(&[32.0, 128.0, 64.0, 32.0], AxisScale::Log, &["32", "64", "128"]);
@@ -238,14 +238,14 @@ mod tests {
     #[test]
     fn a_brush_becomes_a_filter() {
         let numbers = table(&[1.0, 2.0, 3.0, 5.0].map(Cell::Number));
-        let axis = Axis::of(&numbers, &numbers.columns[0], AxisScale::Linear);
+        let axis = Axis::new(&numbers, &numbers.columns[0], AxisScale::Linear);
         let mut filters = Filters::default();
         axis.brush(&numbers, [0.2, 0.6], &mut filters);
         assert_eq!(filters.ranges.values().next(), Some(&[2.0, 3.0]));
         axis.brush(&numbers, [0.55, 0.6], &mut filters);
         assert_eq!(filters, Filters::default(), "nothing stands there");
         let words = table(&[Cell::Text("b".into()), Cell::Text("a".into())]);
-        Axis::of(&words, &words.columns[0], AxisScale::Linear).brush(&words, [0.9, 1.0], &mut filters);
+        Axis::new(&words, &words.columns[0], AxisScale::Linear).brush(&words, [0.9, 1.0], &mut filters);
         assert!(!filters.passes(&words.sessions[1]) && filters.passes(&words.sessions[0]));
     }
 }

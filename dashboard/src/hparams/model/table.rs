@@ -122,7 +122,7 @@ pub struct Column {
 }
 
 /// Different numbers up to which a column can also be filtered by value.
-const VALUES_MAX: usize = 8;
+const MAX_VALUES: usize = 8;
 
 /// All sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -135,7 +135,7 @@ pub struct Table {
 
 impl Table {
     /// Builds the table of sessions.
-    pub fn of(sessions: Vec<Session>) -> Self {
+    pub fn from_sessions(sessions: Vec<Session>) -> Self {
         let mut by_key: BTreeMap<&Key, Vec<&Cell>> = BTreeMap::new();
         for (key, cell) in sessions.iter().flat_map(|session| &session.cells) {
             by_key.entry(key).or_default().push(cell);
@@ -178,7 +178,7 @@ fn column(key: Key, cells: &[&Cell]) -> Column {
     sorted.sort_by(|a, b| a.order(b));
     sorted.dedup();
     let is_text = sorted.iter().any(|cell| matches!(cell, Cell::Text(_)));
-    if is_text || (sorted.len() <= VALUES_MAX && !key.is_metric()) {
+    if is_text || (sorted.len() <= MAX_VALUES && !key.is_metric()) {
         values.extend(sorted.iter().map(|cell| (*cell).clone()));
     }
     let numbers = cells.iter().filter_map(|cell| match cell {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn table() -> Table {
-        Table::of(vec![
+        Table::from_sessions(vec![
             session("a", 0.1, Some("sgd"), 3.0),
             session("b", 0.01, Some("adam"), 1.0),
             session("c", 0.001, None, 2.0),

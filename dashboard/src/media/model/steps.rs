@@ -3,12 +3,12 @@
 use summaries::MediaSeries;
 
 #[derive(Debug, Default)]
-pub struct CardSteps {
+pub struct SliderStops {
     of: Vec<usize>,
     steps: Vec<i64>,
 }
 
-impl CardSteps {
+impl SliderStops {
     /// Adds new stops: for one series each of its rows in order, for several each step that any of them has.
     pub fn update(&mut self, series: &[&MediaSeries]) {
         let of = || series.iter().map(|s| s.len());

@@ -63,9 +63,11 @@ impl Wav {
 
     /// The part of the file from `second` on, as a WAV file. `bytes`: the file that was decoded.
     pub fn rest_from(&self, bytes: &[u8], second: f64) -> Vec<u8> {
-        let frame_size = (self.data.len() as u64).checked_div(self.n_frames).unwrap_or(0);
+        // Not from the number of frames: a truncated file has less data than its header says.
+        let block_align =
+            bytes[self.format.clone()].get(12..14).map_or(0, |b| u64::from(u16::from_le_bytes([b[0], b[1]])));
         let skipped = (second.max(0.0) * f64::from(self.sample_rate)) as u64;
-        let start = self.data.start + (skipped.min(self.n_frames) * frame_size) as usize;
+        let start = self.data.start + (skipped.min(self.n_frames) * block_align) as usize;
         let (format, data) = (&bytes[self.format.clone()], &bytes[start.min(self.data.end)..self.data.end]);
         let size = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
         let mut out = Vec::with_capacity(data.len() + format.len() + 28);
@@ -126,6 +128,10 @@ mod tests {
         let rest = wav.rest_from(&bytes, 0.5);
         assert_eq!(Wav::read(&rest).unwrap().peaks, [[0.25, 0.25], [0.0, 0.0]]);
         assert_eq!(Wav::read(&wav.rest_from(&bytes, 9.0)).unwrap().n_frames, 0);
+        // Of the fourth frame only the first channel is there.
+        let truncated = &bytes[..bytes.len() - 2];
+        let rest = Wav::read(truncated).unwrap().rest_from(truncated, 0.5);
+        assert_eq!(rest[rest.len() - 6..], bytes[bytes.len() - 8..bytes.len() - 2]);
     }
 
     proptest! {

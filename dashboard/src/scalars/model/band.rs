@@ -118,7 +118,7 @@ mod tests {
     fn equals_the_exact_band() {
         let (a, b) = (series(&[(0, 1.0), (598, 3.0)]), series(&[(0, 3.0), (100, f64::NAN), (299, 7.0), (598, 9.0)]));
         let b_finite = series(&[(0, 3.0), (299, 7.0), (598, 9.0)]);
-        let lines = [Points::of(&a), Points::of(&b_finite)];
+        let lines = [Points::new(&a), Points::new(&b_finite)];
         let got = band("x".into(), &lines, XAxis::Step, |i, row| lines[i].values().get(row));
         let exact = group::band(&[&a, &b], group::Align::Interpolated, &[]);
         assert_eq!((got.places.len(), got.n_runs), (N_PLACES, 2));
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_restart_counts_with_its_newest_start_and_nothing_gives_nothing() {
         let restarted = series(&[(0, 1.0), (2, 1.0), (1, 5.0), (2, 5.0)]);
-        let got = band("".into(), &[Points::of(&restarted)], XAxis::Step, |_, row| restarted.values().get(row));
+        let got = band("".into(), &[Points::new(&restarted)], XAxis::Step, |_, row| restarted.values().get(row));
         assert_eq!(got.places.first().map(|p| p.1[1]), Some(1.0));
         assert_eq!(got.places.last().map(|p| p.1[1]), Some(5.0));
         assert_eq!(band("".into(), &[], XAxis::Step, |_, _| 0.0).places, []);

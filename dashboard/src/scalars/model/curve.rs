@@ -196,7 +196,7 @@ mod tests {
 
     fn drawn_extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
         let series = series(values);
-        let points = Points::of(&series);
+        let points = Points::new(&series);
         let mut curve = Curve::default();
         curve.update(points, 0, settings);
         curve.y_extent(points, settings)
@@ -225,7 +225,7 @@ mod tests {
     fn a_logarithmic_x_leaves_out_what_has_no_place() {
         let series = testing::series(&[(-1, 5.0), (0, 6.0), (10, 7.0), (1000, 8.0)]);
         let settings = CurveSettings { log_x: true, ..plain() };
-        let points = Points::of(&series).with_x_scale(settings.x_scale());
+        let points = Points::new(&series).with_x_scale(settings.x_scale());
         let mut curve = Curve::default();
         assert_eq!(curve.n_stale(points, 0, settings), 4);
         curve.update(points, 0, settings);
@@ -240,7 +240,7 @@ mod tests {
     fn lines_of_a_window() {
         let values = [1.0, 2.0, 3.0];
         let series = series(&values);
-        let points = Points::of(&series);
+        let points = Points::new(&series);
         let window = XWindow { lo: 0.0, hi: 2.0, n_columns: 10 };
         let mut curve = Curve::default();
         let settings = CurveSettings { smoothing: 0.6, ..plain() };

@@ -36,7 +36,7 @@ pub struct Points<'a> {
 
 impl<'a> Points<'a> {
     /// The points of a series on the axis of the settings.
-    pub fn of(series: &'a ScalarSeries) -> Self {
+    pub fn new(series: &'a ScalarSeries) -> Self {
         Self { series, own: None, x_scale: Scale::Linear }
     }
 
@@ -199,9 +199,9 @@ mod tests {
     fn pieces(steps: &[i64]) -> (Pieces, ScalarSeries) {
         let mut pieces = Pieces::default();
         // In two parts, as a growing file gives them.
-        pieces.update(Points::of(&series(&steps[..steps.len() / 2])), XAxis::Step);
+        pieces.update(Points::new(&series(&steps[..steps.len() / 2])), XAxis::Step);
         let series = series(steps);
-        pieces.update(Points::of(&series), XAxis::Step);
+        pieces.update(Points::new(&series), XAxis::Step);
         (pieces, series)
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let (pieces, series) = pieces(&[0, 1, 2, 3, 2, 3, 4, 4, 0]);
         assert_eq!(pieces.ranges().collect::<Vec<_>>(), [0..4, 4..8, 8..9]);
         assert_eq!(pieces.x_extent(), [0.0, 4.0]);
-        let points = Points::of(&series);
+        let points = Points::new(&series);
         assert_eq!(pieces.nearest(points, XAxis::Step, 2.9), Some(5), "the newer of two points at step 3");
         assert_eq!(pieces.nearest(points, XAxis::Step, 99.0), Some(7));
         assert_eq!(pieces.nearest(points, XAxis::Step, -5.0), Some(8));
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn nothing_is_nearest_to_nothing() {
         let (pieces, series) = pieces(&[]);
-        assert_eq!(pieces.nearest(Points::of(&series), XAxis::Step, 1.0), None);
+        assert_eq!(pieces.nearest(Points::new(&series), XAxis::Step, 1.0), None);
         assert!(pieces.x_extent()[0] > pieces.x_extent()[1]);
     }
 }

@@ -107,7 +107,7 @@ pub struct Figures {
 
 impl Figures {
     /// The figures of the points in the range, in time logarithmic in their number; `None` without points.
-    pub fn of(series: &ScalarSeries, [lo, hi]: Steps) -> Option<Self> {
+    pub fn from_range(series: &ScalarSeries, [lo, hi]: Steps) -> Option<Self> {
         // Step and row.
         let mut first: Option<(i64, usize)> = None;
         let mut last = first;
@@ -167,7 +167,7 @@ impl Row {
 pub fn rows(catalogue: &Catalogue, data: &Data, steps: Steps) -> Vec<Row> {
     let row = |(row, member, series): (&TagRow, &Member, &ScalarSeries)| {
         let (tag, label, color_idx) = (row.tag.clone(), member.label.clone(), member.color_idx);
-        Some(Row { tag, label, color_idx, figures: Figures::of(series, steps)? })
+        Some(Row { tag, label, color_idx, figures: Figures::from_range(series, steps)? })
     };
     catalogue.series(data).filter_map(row).collect()
 }
@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn by_hand() {
         let restarted = series(&[(0, 8.0), (1, 4.0), (2, 9.0), (1, 2.0), (2, f64::NAN), (3, 1.0)]);
-        let got = Figures::of(&restarted, [1, 3]).unwrap();
+        let got = Figures::from_range(&restarted, [1, 3]).unwrap();
         assert_eq!((got.start, got.end, got.min, got.max, got.mean, got.n), (2.0, 1.0, 1.0, 9.0, 4.0, 5));
         assert_eq!(got.change(), -0.5);
-        assert_eq!(Figures::of(&restarted, [4, 9]), None);
+        assert_eq!(Figures::from_range(&restarted, [4, 9]), None);
         assert_eq!(usual([0, 100]), [90, 100]);
     }
 
@@ -222,7 +222,7 @@ mod tests {
         ) {
             let series = series(&points);
             let inside: Vec<f64> = points.iter().filter(|p| (lo..=lo + n).contains(&p.0)).map(|p| p.1).collect();
-            let got = Figures::of(&series, [lo, lo + n]);
+            let got = Figures::from_range(&series, [lo, lo + n]);
             prop_assert_eq!(got.map_or(0, |f| f.n), inside.len() as u64);
             if let Some(got) = got {
                 prop_assert_eq!(got.min, inside.iter().copied().fold(f64::INFINITY, f64::min));

@@ -24,13 +24,13 @@ pub(super) struct EntryKinds {
 }
 
 impl EntryKinds {
-    /// Forgets all kinds, as a folder's contents may have changed.
+    /// Forgets all kinds, as a folder's contents may have changed. The detector's last result goes too.
     pub fn clear(&mut self) {
-        self.known.clear();
+        *self = Self::default();
     }
 
     /// The kind of a path, if known.
-    pub fn of(&self, path: &Path) -> Option<Kind> {
+    pub fn get(&self, path: &Path) -> Option<Kind> {
         self.known.get(path).copied()
     }
 

@@ -57,7 +57,7 @@ impl OpenDialog {
     }
 
     fn contents(&mut self, ui: &mut Ui, recent: &[Recent]) -> Option<PathBuf> {
-        ui.weak("A run folder, a logdir, an event file, a trace (ours or another tool's) or a graph.");
+        ui.weak("A run folder, a logdir, an event file, a trace of any supported tool, or a graph");
         ui.add_space(metrics::GAP);
         let (response, is_entered) = self.field(ui);
         ui.add_space(metrics::GAP);
@@ -176,7 +176,7 @@ impl OpenDialog {
             for i in rows {
                 let entry = &entries[i];
                 let path = folder.join(&entry.name);
-                let kind = self.kinds.of(&path);
+                let kind = self.kinds.get(&path);
                 if kind.is_none() {
                     unknown.push(path);
                 }

@@ -15,7 +15,7 @@ use ui::{
 
 /// Names of each kind that are searched, at most.
 const MAX_NAMES: usize = 50_000;
-/// Names that are offered, at most.
+/// Maximum number of listed names.
 const MAX_OFFERED: usize = 200;
 
 /// The action of a line of the palette.
@@ -58,7 +58,7 @@ pub struct CommandPalette {
     text: String,
     at: usize,
     /// The lines, and the text they belong to.
-    offered: Option<(String, Vec<Line>)>,
+    listed: Option<(String, Vec<Line>)>,
 }
 
 impl CommandPalette {
@@ -78,8 +78,8 @@ impl CommandPalette {
         if !self.is_open {
             return None;
         }
-        if self.offered.as_ref().is_none_or(|(text, _)| *text != self.text) {
-            self.offered = Some((self.text.clone(), offers(ctx, data, &panels(), front, &self.text)));
+        if self.listed.as_ref().is_none_or(|(text, _)| *text != self.text) {
+            self.listed = Some((self.text.clone(), offers(ctx, data, &panels(), front, &self.text)));
             self.at = 0;
         }
         let shown = Dialog::new("palette").at_top().show(ctx, |ui| self.contents(ui));
@@ -88,7 +88,7 @@ impl CommandPalette {
     }
 
     fn contents(&mut self, ui: &mut Ui) -> Option<Choice> {
-        let n = self.offered.as_ref().map_or(0, |(_, lines)| lines.len());
+        let n = self.listed.as_ref().map_or(0, |(_, lines)| lines.len());
         let moved = ui.input_mut(|i| {
             let mut down = |key| i.count_and_consume_key(Modifiers::NONE, key) as isize;
             let page = metrics::PALETTE_ROWS as isize;
@@ -102,7 +102,7 @@ impl CommandPalette {
         response.request_focus();
         let is_entered = ui.input(|i| i.key_pressed(Key::Enter));
         ui.add_space(metrics::GAP);
-        let Some((_, lines)) = &self.offered else { return None };
+        let Some((_, lines)) = &self.listed else { return None };
         if lines.is_empty() {
             ui.weak("No matches");
             return None;

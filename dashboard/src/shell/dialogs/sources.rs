@@ -54,7 +54,7 @@ impl ProblemsWindow {
                 ui.add_space(metrics::PAD);
             }
             if data.sources.is_empty() {
-                ui.weak("Nothing is open.");
+                ui.weak("Nothing is open");
             }
             for source in &data.sources {
                 act = source_rows(ui, source).or(act.take());
@@ -131,7 +131,7 @@ pub fn loading_ui(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAction> {
                 busy(ui);
             }
         }
-        let name = ui.label(format!("Loading {}", source.name));
+        let name = ui.label(format!("Loading {}…", source.name));
         name.on_hover_text(source.path.display().to_string());
         let stop = ui.small_button("Stop").on_hover_text("Stop reading; what was read stays");
         named(&stop, egui::Role::Button, &format!("Stop loading {}", source.name));
@@ -154,7 +154,7 @@ pub fn drop_target(ctx: &Context) -> Vec<std::path::PathBuf> {
         (i.raw.hovered_files.len(), dropped)
     });
     if n_hovering > 0 {
-        let p = ui::theme::Palette::of(ctx.theme() == egui::Theme::Dark);
+        let p = ui::theme::Palette::for_theme(ctx.theme() == egui::Theme::Dark);
         let painter = ctx.layer_painter(LayerId::new(Order::Foreground, Id::unique("drop")));
         let rect = ctx.content_rect();
         painter.rect_filled(rect, 0.0, p.selected);

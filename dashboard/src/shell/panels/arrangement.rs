@@ -46,7 +46,7 @@ impl Layout {
     }
 
     /// The arrangement of a tree. Grids count as rows.
-    pub fn of(tree: &Tree<ViewKind>) -> Self {
+    pub fn from_tree(tree: &Tree<ViewKind>) -> Self {
         tree.root().and_then(|root| Self::of_tile(&tree.tiles, root)).unwrap_or_else(|| Self::tabs([]))
     }
 
@@ -155,7 +155,7 @@ mod tests {
             ],
         };
         for layout in [Layout::tabs(ViewKind::ALL), split] {
-            assert_eq!(Layout::of(&layout.tree(ViewKind::ALL)), layout);
+            assert_eq!(Layout::from_tree(&layout.tree(ViewKind::ALL)), layout);
             let text = serde_json::to_string(&layout).unwrap();
             assert_eq!(serde_json::from_str::<Layout>(&text).unwrap(), layout);
         }

@@ -25,7 +25,7 @@ impl Tabs {
 
     /// How the panels are arranged.
     pub fn layout(&self) -> Layout {
-        Layout::of(&self.tree)
+        Layout::from_tree(&self.tree)
     }
 
     pub fn arrange(&mut self, layout: &Layout) {
@@ -144,25 +144,25 @@ impl Behavior<ViewKind> for Frame<'_> {
     }
 
     fn tab_bar_color(&self, visuals: &Visuals) -> Color32 {
-        Palette::of(visuals.dark_mode).canvas
+        Palette::for_theme(visuals.dark_mode).canvas
     }
 
     fn tab_bg_color(&self, visuals: &Visuals, _: &Tiles<ViewKind>, _: TileId, state: &TabState) -> Color32 {
-        let p = Palette::of(visuals.dark_mode);
+        let p = Palette::for_theme(visuals.dark_mode);
         if state.active { p.panel } else { p.canvas }
     }
 
     fn tab_outline_stroke(&self, visuals: &Visuals, _: &Tiles<ViewKind>, _: TileId, state: &TabState) -> Stroke {
-        let p = Palette::of(visuals.dark_mode);
+        let p = Palette::for_theme(visuals.dark_mode);
         if state.active { Stroke::new(metrics::HAIRLINE, p.border) } else { Stroke::NONE }
     }
 
     fn tab_bar_hline_stroke(&self, visuals: &Visuals) -> Stroke {
-        Stroke::new(metrics::HAIRLINE, Palette::of(visuals.dark_mode).border)
+        Stroke::new(metrics::HAIRLINE, Palette::for_theme(visuals.dark_mode).border)
     }
 
     fn tab_text_color(&self, visuals: &Visuals, _: &Tiles<ViewKind>, _: TileId, state: &TabState) -> Color32 {
-        let p = Palette::of(visuals.dark_mode);
+        let p = Palette::for_theme(visuals.dark_mode);
         if state.active { p.text_strong } else { p.text_weak }
     }
 
@@ -175,11 +175,11 @@ impl Behavior<ViewKind> for Frame<'_> {
     }
 
     fn drag_preview_color(&self, visuals: &Visuals) -> Color32 {
-        Palette::of(visuals.dark_mode).selected
+        Palette::for_theme(visuals.dark_mode).selected
     }
 
     fn drag_preview_stroke(&self, visuals: &Visuals) -> Stroke {
-        Stroke::new(metrics::HAIRLINE, Palette::of(visuals.dark_mode).accent)
+        Stroke::new(metrics::HAIRLINE, Palette::for_theme(visuals.dark_mode).accent)
     }
 }
 

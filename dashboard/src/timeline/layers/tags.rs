@@ -5,7 +5,7 @@ use egui::{Align2, Galley, Painter, Pos2, Rect, pos2, vec2};
 use std::sync::Arc;
 use ui::theme::{Palette, metrics};
 
-/// The texts over the ruler in one frame. Layers add the most important first, as a text covers no earlier one.
+/// Layers add the most important first: a later text gets only the room that is left.
 #[derive(Default)]
 pub struct Tags {
     tags: Vec<(Rect, Arc<Galley>)>,
@@ -71,7 +71,7 @@ mod tests {
     fn the_pointers_time_stands_next_to_what_was_there() {
         let ctx = egui::Context::default();
         let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
-            let (p, painter) = (Palette::of(true), ui.painter());
+            let (p, painter) = (Palette::for_theme(true), ui.painter());
             for x in (0..400).map(|x| 100.0 + x as f32) {
                 let mut tags = Tags::default();
                 let centre = [(pos2(300.0, 0.0), Align2::CENTER_TOP)];

@@ -45,7 +45,7 @@ impl Slices {
     /// The step of the top slice, if the slice is in memory.
     pub fn step(&self, store: &Store) -> Option<u32> {
         let lane = store.track(TrackId(self.track))?.lanes.get(self.lane as usize)?;
-        store.step_id_of(&lane.slice_if_resident(self.top)?)
+        store.step_id_of(&lane.slice_in_memory(self.top)?)
     }
 }
 

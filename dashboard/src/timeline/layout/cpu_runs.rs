@@ -34,7 +34,7 @@ impl<'a> CpuRuns<'a> {
                 spans.clear();
                 lane.spans(frame.view.range(), frame.width_px(), &mut spans);
                 for span in &spans {
-                    let Some(top) = lane.slice_if_resident(span.top) else { continue };
+                    let Some(top) = lane.slice_in_memory(span.top) else { continue };
                     let (x0, x1) = frame.edges(span.start, span.end);
                     runs.entry((host_of(store, track), top.correlation)).or_default().push(CpuRun { x0, x1, cpu });
                 }

@@ -215,7 +215,7 @@ fn last_part(starts: &[i64], range: &Range<i64>, max_steps: usize, fits: impl Fn
     part_from(fitting)
 }
 
-/// The stalls of the [`recent_part`] steps of a range.
+/// The stalls of the [`recent_part`] of a range.
 pub fn stalls_of(store: &Store, range: &Range<i64>) -> Stalls {
     let recent_part = recent_part(store, range, MAX_STEPS);
     let only_last_ns = (recent_part.start > range.start).then(|| recent_part.end - recent_part.start);

@@ -14,7 +14,7 @@ const MAX_CPU_SLICES: usize = 100_000;
 pub fn is_scheduling(store: &Store, track: &Track) -> bool {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (Some(lane), None) = (lanes.next(), lanes.next()) else { return false };
-    let is_off = |at: u32| lane.slice_if_resident(at).is_some_and(|slice| store.category(&slice) == Category::OffCpu);
+    let is_off = |at: u32| lane.slice_in_memory(at).is_some_and(|slice| store.category(&slice) == Category::OffCpu);
     track.tid > 0 && track.kind != TrackKind::Cpu && is_off(0) && is_off(lane.len() as u32 - 1)
 }
 
@@ -22,8 +22,8 @@ pub fn is_scheduling(store: &Store, track: &Track) -> bool {
 pub fn cpu_run_at(store: &Store, track: &Track, time: i64, slack_ns: i64) -> Option<(usize, SliceRef)> {
     cpu_tracks(store).filter(|cpu| host_of(store, cpu) == host_of(store, track)).find_map(|cpu| {
         let run = find::slice_at(store, cpu.id, 0, time, slack_ns)?;
-        let is_thread = store.category(&run) == Category::Running && run.correlation == track.tid;
-        is_thread.then(|| (cpu_number(cpu), run))
+        let is_of_thread = store.category(&run) == Category::Running && run.correlation == track.tid;
+        is_of_thread.then(|| (cpu_number(cpu), run))
     })
 }
 

@@ -88,7 +88,7 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
     };
     // In a long remote trace only resident slices are searched: no others are fetched for a search.
     let read_slice =
-        if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_if_resident } else { Lane::slice };
+        if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_in_memory } else { Lane::slice };
     let mut n_stored = 0;
     for track in store.tracks() {
         for (lane_idx, lane) in (0_u32..).zip(&track.lanes) {
@@ -194,7 +194,7 @@ pub fn successor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
 
 /// The slice of least `rank` among the first match of each lane in the order of `walk`. Reads at most [`SCAN_LIMIT`]
 /// slices.
-fn first_match<K: Ord, W: Iterator<Item = u32>>(
+fn best_match<K: Ord, W: Iterator<Item = u32>>(
     store: &Store,
     walk: impl Fn(&Lane) -> W,
     is_match: impl Fn(&SliceRef) -> bool,
@@ -216,10 +216,10 @@ pub fn same_name(store: &Store, slice: &SliceRef, forward: bool) -> Option<Slice
     let order = |s: &SliceRef| (s.start, s.id);
     if forward {
         let walk = |lane: &Lane| lane.touching(&(slice.start..i64::MAX));
-        first_match(store, walk, |s| is_same(s) && order(s) > order(slice), order)
+        best_match(store, walk, |s| is_same(s) && order(s) > order(slice), order)
     } else {
         let walk = |lane: &Lane| lane.touching(&(i64::MIN..slice.start.saturating_add(1))).rev();
-        first_match(store, walk, |s| is_same(s) && order(s) < order(slice), |s| Reverse(order(s)))
+        best_match(store, walk, |s| is_same(s) && order(s) < order(slice), |s| Reverse(order(s)))
     }
 }
 
@@ -249,7 +249,7 @@ pub fn first_of_node(store: &Store, scope: &str, time: i64) -> Option<SliceRef> 
         (from..lane.len() as u32).chain(0..from)
     };
     let is_match = |s: &SliceRef| nodes.get(s.node as usize).copied().unwrap_or(false);
-    first_match(store, walk, is_match, |s| (s.start < time, s.start))
+    best_match(store, walk, is_match, |s| (s.start < time, s.start))
 }
 
 #[cfg(test)]

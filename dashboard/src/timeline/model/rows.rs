@@ -183,7 +183,7 @@ fn short_device(name: &str) -> &str {
     name.rsplit('/').next().map_or(name, |last| last.strip_prefix("device:").unwrap_or(last))
 }
 
-/// Whether a track has a row: slices, instants or dropped events.
+/// Whether a track has anything to show: slices (open ones too), instants or dropped events.
 fn is_listed(track: &Track) -> bool {
     track.n_slices() > 0 || !track.open.is_empty() || !track.instants.is_empty() || track.dropped > 0
 }

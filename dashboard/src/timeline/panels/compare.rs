@@ -178,7 +178,7 @@ impl Compare {
             panel: self.rect,
             predecessor,
             arrows: &arrows,
-            notes: selection.notes.of(&trace.path).to_vec(),
+            notes: selection.notes.get(&trace.path).to_vec(),
         };
         let (commands, trace_idx) = (std::mem::take(&mut self.commands), self.trace_idx);
         let mut is_highlighted = false;

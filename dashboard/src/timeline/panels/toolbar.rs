@@ -104,7 +104,7 @@ fn filter_ui(ui: &mut Ui, state: &State, out: &mut Vec<Command>) {
     let edit = TextEdit::singleline(&mut filter).hint_text("Filter tracks").desired_width(100.0);
     let response = ui.add(edit).accessible_name("Filter tracks");
     if let Some(error) = state.folding.filter.error() {
-        response.on_hover_text(format!("Not a regular expression, so taken literally: {error}"));
+        response.on_hover_text(format!("Not a regular expression, taken literally: {error}"));
     }
     if filter != state.folding.filter.text() {
         out.push(Command::FilterTracks(filter));

@@ -13,7 +13,7 @@ const WIDTH: usize = 100;
 
 /// Each slice has its own colour.
 fn style(slices: &Slices) -> BarStyle {
-    BarStyle { full: Some(Palette::of(true).fill(slices.top as usize)), middle: None }
+    BarStyle { full: Some(Palette::for_theme(true).fill(slices.top as usize)), middle: None }
 }
 
 struct Fixture {
@@ -22,7 +22,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn of(slices: &[(i64, i64)]) -> Self {
+    fn new(slices: &[(i64, i64)]) -> Self {
         let events = slices.iter().map(|(start, end)| slice(*start, *end, 1, u32::MAX, 0)).collect();
         Self { cache: RasterCache::default(), store: one_track(events) }
     }
@@ -32,7 +32,7 @@ impl Fixture {
         let rows = rows(&self.store, &Folding::default());
         let frame = frame(start, start + ns, WIDTH as f32);
         let rows = RowLayout::new(rows, &frame.sizes);
-        let palette = Palette::of(true);
+        let palette = Palette::for_theme(true);
         let scene = Scene { store: &self.store, layout: &rows, matches: None, palette };
         let key = RasterKey { rows: 0..rows.positions.len(), view_ns: ns, view_px: WIDTH, ..RasterKey::default() };
         assert!(self.cache.show(&Context::default(), max_side, key, &scene, &frame, style));
@@ -54,11 +54,11 @@ fn a_ring_holds_columns_in_one_piece_or_two() {
 
 #[test]
 fn what_a_texture_cannot_hold_is_not_shown() {
-    let mut shown = Fixture::of(&[(0, 10)]);
+    let mut shown = Fixture::new(&[(0, 10)]);
     let rows = rows(&shown.store, &Folding::default());
     let frame = frame(0, 1_000, WIDTH as f32);
     let rows = RowLayout::new(rows, &frame.sizes);
-    let scene = Scene { store: &shown.store, layout: &rows, matches: None, palette: Palette::of(true) };
+    let scene = Scene { store: &shown.store, layout: &rows, matches: None, palette: Palette::for_theme(true) };
     let key = RasterKey { rows: 0..rows.positions.len(), view_ns: 1_000, view_px: WIDTH, ..RasterKey::default() };
     for max_side in [0, WIDTH - 1] {
         assert!(!shown.cache.show(&Context::default(), max_side, key.clone(), &scene, &frame, style));
@@ -73,7 +73,7 @@ fn what_moves_is_coarse_and_exact_again_in_the_next_frame() {
     let px = 2 * MAX_COLUMNS_IN_MOTION;
     let frame = frame(0, 100_000, px as f32);
     let rows = RowLayout::new(rows, &frame.sizes);
-    let scene = Scene { store: &store, layout: &rows, matches: None, palette: Palette::of(true) };
+    let scene = Scene { store: &store, layout: &rows, matches: None, palette: Palette::for_theme(true) };
     let (mut cache, ctx) = (RasterCache::default(), Context::default());
     ctx.input_mut(|i| i.max_texture_side = 2 * px);
     let mut show = |in_motion| {
@@ -97,7 +97,7 @@ fn what_moves_is_coarse_and_exact_again_in_the_next_frame() {
 #[test]
 fn a_view_at_the_other_end_of_time_is_drawn_anew() {
     let far = 1 << 60;
-    let mut shown = Fixture::of(&[(100, 102), (far, far + 2)]);
+    let mut shown = Fixture::new(&[(100, 102), (far, far + 2)]);
     let drawn = |(pixels, _): (Vec<Color32>, Vec<_>)| pixels.iter().filter(|p| **p != Color32::TRANSPARENT).count();
     for start in [50, far - 50, 50] {
         assert_eq!(drawn(shown.view(start, 100, 150)), 2, "a pixel is a ns");
@@ -118,12 +118,12 @@ proptest! {
             at = start + dur;
             (start, at)
         }).collect();
-        let (mut moved, mut start) = (Fixture::of(&slices), 0);
+        let (mut moved, mut start) = (Fixture::new(&slices), 0);
         moved.view(start, 1_000, max_side);
         for step in moves {
             // A column is 10 ns: by whole ones, so that both grids are the same.
             start += step / 10 * 10;
-            let mut fresh = Fixture::of(&slices);
+            let mut fresh = Fixture::new(&slices);
             prop_assert_eq!(moved.view(start, 1_000, max_side), fresh.view(start, 1_000, max_side));
         }
     }

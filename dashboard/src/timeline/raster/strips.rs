@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn color(i: usize) -> Color32 {
-        Palette::of(true).fill(i)
+        Palette::for_theme(true).fill(i)
     }
 
     const LANE: LaneBand = LaneBand { top: 0.0, height: 18.0 };

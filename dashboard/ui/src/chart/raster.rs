@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn later_lines_lie_over_earlier_ones() {
         let mut raster = LineRaster::new([2, 1]);
-        let [below, above] = [0, 1].map(|nth| crate::theme::Palette::of(true).series(nth));
+        let [below, above] = [0, 1].map(|nth| crate::theme::Palette::for_theme(true).series(nth));
         for color in [below, above] {
             raster.line([[0.0, 0.5], [2.0, 0.5]].into_iter(), 2.0, color);
         }

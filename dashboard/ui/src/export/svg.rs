@@ -228,11 +228,11 @@ mod tests {
     use egui::{Align2, FontId, LayerId, pos2, vec2};
 
     fn background() -> Color32 {
-        Palette::of(true).canvas
+        Palette::for_theme(true).canvas
     }
 
     fn color(idx: usize) -> Color32 {
-        Palette::of(true).fill(idx)
+        Palette::for_theme(true).fill(idx)
     }
 
     /// Returns the document of the shapes that `paint` adds in an area of 100 by 50 points at (10, 10).

@@ -113,7 +113,7 @@ mod tests {
         for scheme in ColorScheme::all() {
             scheme.apply();
             for dark in [true, false] {
-                let p = Palette::of(dark);
+                let p = Palette::for_theme(dark);
                 let all: Vec<[f32; 3]> = (0..N_SERIES).map(|idx| oklab(p.series(idx))).collect();
                 for (i, a) in all.iter().enumerate() {
                     for (j, b) in all.iter().enumerate().take(i) {

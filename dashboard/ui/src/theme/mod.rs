@@ -89,7 +89,7 @@ impl Density {
 
 /// The colours of `ui`'s theme.
 pub fn palette(ui: &egui::Ui) -> &'static Palette {
-    Palette::of(ui.visuals().dark_mode)
+    Palette::for_theme(ui.visuals().dark_mode)
 }
 
 /// A colour from a file, which belongs to no theme.

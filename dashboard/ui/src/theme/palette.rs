@@ -56,7 +56,7 @@ fn rgb(color: u32) -> Color32 {
 }
 
 thread_local! {
-    /// The current scheme. Thread-local, as only the thread that draws uses colours.
+    /// Thread-local, as only the thread that draws reads palettes.
     static SCHEME: Cell<ColorScheme> = const { Cell::new(ColorScheme::OkabeIto) };
 }
 
@@ -69,7 +69,7 @@ impl ColorScheme {
 
 impl Palette {
     /// The palette of the dark or the light theme.
-    pub fn of(dark: bool) -> &'static Self {
+    pub fn for_theme(dark: bool) -> &'static Self {
         &PALETTES[SCHEME.get() as usize][usize::from(!dark)]
     }
 

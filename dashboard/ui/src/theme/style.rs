@@ -8,10 +8,10 @@ pub fn install(ctx: &egui::Context) {
     // Names come from files: a letter that no font has is drawn as a box, in debug builds too.
     ctx.set_missing_glyph_policy(egui::epaint::text::MissingGlyphPolicy::Tofu);
     ctx.style_mut_of(egui::Theme::Dark, |style| {
-        fill_style(style, Palette::of(true));
+        fill_style(style, Palette::for_theme(true));
     });
     ctx.style_mut_of(egui::Theme::Light, |style| {
-        fill_style(style, Palette::of(false));
+        fill_style(style, Palette::for_theme(false));
     });
 }
 

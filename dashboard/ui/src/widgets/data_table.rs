@@ -152,7 +152,7 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
 
 impl<C: PartialEq> SortOrder<C> {
     /// Whether the rows descend, if they are sorted by `column`.
-    pub fn of(&self, column: &C) -> Option<bool> {
+    pub fn descending_by(&self, column: &C) -> Option<bool> {
         (self.column == *column).then_some(self.descending)
     }
 }

@@ -57,7 +57,7 @@ pub fn toolbar<R>(ui: &mut Ui, contents: impl FnOnce(&mut Ui) -> R) -> R {
 }
 
 /// Shows controls as a group in a row that wraps (`horizontal_wrapped`): on the next line if the group does not fit
-/// into this one, and on several lines if the group is wider than a line. A separator follows controls before it.
+/// A line separates the group from the controls before it on the same line.
 pub fn group<R>(ui: &mut Ui, name: &'static str, contents: impl FnOnce(&mut Ui) -> R) -> R {
     let id = ui.scope_id().with(("together", name));
     let stored_width: Option<f32> = ui.data(|data| data.get_temp(id));

@@ -6,6 +6,8 @@ use crate::breakdown::DeviceBreakdown;
 use crate::critical::{PathKind, Segment};
 use crate::intervals::union_ns;
 use crate::stalls::cause::Cause;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use text::duration;
 use trace_model::SliceRef;
 
@@ -84,20 +86,24 @@ fn collectives(facts: &Facts<'_>, device: &DeviceBreakdown) -> Vec<SliceRef> {
     let tracks = device.streams.iter().filter_map(|(track, ..)| store.track(*track));
     let slices = tracks.flat_map(|track| track.lanes.iter().flat_map(|lane| lane.slices(&facts.range)));
     let mut found: Vec<SliceRef> = slices.filter(|slice| activities.get(slice) == Activity::Collective).collect();
-    found.sort_by_key(|slice| (std::cmp::Reverse(slice.dur()), slice.start));
+    found.sort_by_key(|slice| (Reverse(slice.dur()), slice.start));
     found
 }
 
-/// The finding about the process that made the others wait longest.
+/// The finding about the process for whose collectives the others waited longest.
 fn straggler(facts: &Facts<'_>) -> Option<Finding> {
-    let worst = facts.stragglers.processes.first()?;
-    let mut times: Vec<_> = facts.stragglers.collectives.iter().filter(|l| l.process == worst.process).collect();
+    let mut waited_ns: BTreeMap<u32, i64> = BTreeMap::new();
+    for late in &facts.stragglers.collectives {
+        *waited_ns.entry(late.process).or_default() += late.waited_ns;
+    }
+    let (&worst, _) = waited_ns.iter().min_by_key(|(process, waited_ns)| (Reverse(**waited_ns), **process))?;
+    let mut times: Vec<_> = facts.stragglers.collectives.iter().filter(|l| l.process == worst).collect();
     let exchanges = facts.stragglers.collectives.len();
-    times.sort_by_key(|l| std::cmp::Reverse(l.late_ns));
+    times.sort_by_key(|l| Reverse(l.late_ns));
     let first = times.first()?;
     let slice = facts.store.slice(first.slice)?;
     let late_ns: i64 = times.iter().map(|l| l.late_ns).sum();
-    let process = facts.store.processes().get(worst.process as usize)?;
+    let process = facts.store.processes().get(worst as usize)?;
     let slices = times.iter().take(MAX_SLICES).map(|l| l.slice).collect();
     // Waits for collectives of several streams may overlap; their time is counted once.
     let waits = times.iter().filter_map(|l| {

@@ -3,7 +3,7 @@
 //! A gap is an interval in which a track does no work: a worker in a step, a stream between two kernels, a host's
 //! thread that waits. A gap is divided into parts, each with one cause. The parts follow each other and add up to the
 //! gap exactly; time that cannot be explained is a part of its own. The parts are found by a backward walk, from the
-//! slice after the gap to its last-arriving predecessor, and on from there, until the gap's start is reached (`walk`).
+//! slice after the gap to its last-arriving predecessor, and on from there, until the gap's start is reached (`crate::walk`).
 //!
 //! Pure functions over the store; docs/use/analysis.md has the definitions.
 

@@ -21,9 +21,9 @@ pub struct Stall {
     pub end: i64,
     /// The cause.
     pub cause: Cause,
-    /// The slice that is to blame, from which the flow is drawn.
+    /// The slice that is to blame, from which the window draws an arrow.
     pub culprit: Option<SliceId>,
-    /// The slice that ran after the gap, to which the flow is drawn.
+    /// The slice that ran after the gap, to which the arrow points.
     pub blocked: Option<SliceId>,
 }
 

@@ -431,7 +431,7 @@ fn the_scheduler_and_wakers() {
 }
 
 #[test]
-fn an_arrow_between_threads() {
+fn a_flow_between_threads() {
     check(
         "main op: parse 0..30
          flow 1 main 25 -> other 40

@@ -59,7 +59,7 @@ pub struct Report {
 
 /// `CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB`: the marker has a colour.
 const COLOR_ARGB: u32 = 2;
-/// Calls that wait for their work, and work that waits for its call, at most.
+/// Maximum number of calls and node ids that are stored for their work, and of work that waits for its call (each).
 const MAX_PENDING: usize = 1 << 18;
 /// CUDA events whose last recording is stored, at most.
 const MAX_EVENTS: usize = 1 << 16;

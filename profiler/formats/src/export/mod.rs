@@ -9,7 +9,7 @@ mod perfetto;
 mod rows;
 
 pub(crate) use chrome::TRACK_EVENT;
-pub(crate) use perfetto::About;
+pub(crate) use perfetto::ExtraProperties;
 
 use std::io::{self, Write};
 use trace_store::Store;

@@ -114,7 +114,7 @@ fn by_collectives(
     presumed: i64,
 ) -> Option<(i64, i64)> {
     let (least, most) = facts(first, second);
-    let fit = Fit::of(&least, &most).filter(Fit::is_constant)?;
+    let fit = Fit::new(&least, &most).filter(Fit::is_constant)?;
     let between_ends = |(least, most): (&Fact, &Fact)| most.limit.saturating_sub(least.at);
     let mut ends: Vec<i64> = least.iter().zip(&most).map(between_ends).collect();
     ends.sort_unstable();
@@ -129,7 +129,7 @@ fn by_collectives(
 /// collective.
 fn drifting(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, i64)> {
     let (least, most) = facts(first, second);
-    Fit::of(&least, &most)?.drifting()
+    Fit::new(&least, &most)?.drifting()
 }
 
 /// The facts that collectives prove about the second clock: each ends after its counterpart in the first begins, and

@@ -98,7 +98,7 @@ impl Flows {
                 for head in &chain[1..] {
                     let site = *site_for.entry(tail.site).or_insert_with(|| {
                         let name = sites.name(tail.site).to_owned();
-                        sites.of("edge", &name)
+                        sites.get_or_add("edge", &name)
                     });
                     *correlations = correlations.wrapping_add(1);
                     for (end, kind) in [(&tail, EventKind::FlowOut), (head, EventKind::FlowIn)] {

@@ -73,7 +73,7 @@ mod tests {
         let words: Vec<&str> = text.split_whitespace().collect();
         let marks = words.chunks(2).map(|pair| {
             let name = pair[0].trim_start_matches('/');
-            let site = if name.is_empty() { SiteIdx::NONE } else { sites.of("", name) };
+            let site = if name.is_empty() { SiteIdx::NONE } else { sites.get_or_add("", name) };
             let is_end = pair[0].starts_with('/');
             Mark { time: pair[1].parse().unwrap(), is_end, site, args: NO_ARGS }
         });

@@ -7,7 +7,7 @@
 //!
 //! SQLite neither reads nor makes files next to the database, and only tables are read, no views.
 
-mod rows;
+mod sqlite;
 
 use super::chrome::{category, step_number};
 use super::flows::{FlowKey, FlowPart};
@@ -16,9 +16,9 @@ use super::input::Input;
 use super::problems::Problem;
 use super::reader::Reader;
 use super::stage::{Stage, TrackOf};
-use rows::{Database, Row};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
+use sqlite::{Database, Row};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;

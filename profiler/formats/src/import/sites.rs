@@ -19,7 +19,7 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    pub(super) fn of(&mut self, category: &str, name: &str) -> SiteIdx {
+    pub(super) fn get_or_add(&mut self, category: &str, name: &str) -> SiteIdx {
         self.of_raw(category.as_bytes(), name.as_bytes(), || (category.to_owned(), name.to_owned()))
     }
 

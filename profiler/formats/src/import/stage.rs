@@ -168,7 +168,7 @@ impl Stage {
     }
 
     pub(super) fn site(&mut self, category: &str, name: &str) -> SiteIdx {
-        self.sites.of(category, name)
+        self.sites.get_or_add(category, name)
     }
 
     /// A graph node by its full name, op type and device.

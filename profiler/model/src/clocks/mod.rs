@@ -8,18 +8,18 @@
 //! It is assumed that clocks differ in rate by at most [`MAX_DRIFT`], and that the rate changes by at most
 //! [`fact::MAX_WANDER`]; the quartz of a machine does a tenth of that. At each *knot*, every [`KNOT_NS`], the facts
 //! nearby are half-planes for two unknowns: the difference of the clocks and their rate at the knot. Their intersection
-//! is a polygon ([`hull`]); its smallest and largest difference bound the true one for any delays. Between knots the
+//! is a polygon ([`bounds`]); its smallest and largest difference bound the true one for any delays. Between knots the
 //! bounds are interpolated, and widened by the wander that is possible there; after the last exchange they widen with
 //! the possible rates.
 
+mod bounds;
 mod fact;
 pub mod file;
-mod hull;
 
+use bounds::{Bounds, bounds_at};
 use fact::wander;
 pub use fact::{Exchange, Fact, MAX_DRIFT, Side};
 pub use file::ClockFile;
-use hull::{Bounds, bounds_at};
 
 /// Time between two knots, ns.
 pub const KNOT_NS: i64 = 2_000_000_000;

@@ -27,9 +27,9 @@ pub trait SliceSource {
     fn visit_leaf(&mut self, range: Range<usize>, visit: impl FnOnce(Columns<'_>)) -> bool;
 }
 
-/// Feeds the slices `range` of a segment to `merge`, as the largest nodes that fit into a pixel. `base` is the index in
+/// Feeds the slices `range` of a segment to `merger`, as the largest nodes that fit into a pixel. `base` is the index in
 /// the lane of the segment's first slice.
-pub fn walk(segment: &mut impl SliceSource, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
+pub fn feed_spans(segment: &mut impl SliceSource, base: u32, range: Range<usize>, merger: &mut SpanMerger<'_>) {
     let len = segment.n_slices();
     let mut i = range.start;
     // The level to try next: one higher where a node of that level begins, one lower if a node is too wide.
@@ -40,15 +40,15 @@ pub fn walk(segment: &mut impl SliceSource, base: u32, range: Range<usize>, merg
         // Most of the tried nodes are too wide, so first only the width is read.
         let is_complete = i.is_multiple_of(step) && node_end <= range.end;
         let node_ns = if is_complete { segment.nodes(level).width_ns(i / step) } else { None };
-        if node_ns.is_some_and(|ns| ns <= merge.pixel)
+        if node_ns.is_some_and(|ns| ns <= merger.pixel)
             && let Some(node) = segment.nodes(level).get(i / step)
         {
-            merge.push(base, i, node_end - i, &node);
+            merger.push(base, i, node_end - i, &node);
             i = node_end;
         } else if let Some(node_ns) = node_ns.filter(|_| (1..=RUN_LEVEL).contains(&level))
             // The node's leaves are on average wider than a pixel, so checking them one by one would gain little.
-            && node_ns / (step / LEAF) as i64 > merge.pixel
-            && segment.visit_columns(i..node_end, |slices| merge.push_slices(base + i as u32, &slices))
+            && node_ns / (step / LEAF) as i64 > merger.pixel
+            && segment.visit_columns(i..node_end, |slices| merger.push_slices(base + i as u32, &slices))
         {
             i = node_end;
         } else if level > 0 {
@@ -56,10 +56,10 @@ pub fn walk(segment: &mut impl SliceSource, base: u32, range: Range<usize>, merg
             continue;
         } else {
             let leaf_end = (i / LEAF * LEAF + LEAF).min(range.end);
-            let is_in_memory = segment.visit_leaf(i..leaf_end, |slices| merge.push_slices(base + i as u32, &slices));
+            let is_in_memory = segment.visit_leaf(i..leaf_end, |slices| merger.push_slices(base + i as u32, &slices));
             if !is_in_memory && let Some(leaf) = segment.nodes(0).get(i / LEAF) {
                 let first = i / LEAF * LEAF;
-                merge.push(base, first, (first + LEAF).min(len) - first, &leaf);
+                merger.push(base, first, (first + LEAF).min(len) - first, &leaf);
             }
             i = leaf_end;
         }
@@ -78,14 +78,14 @@ pub fn pixel_ns(view: &Range<i64>, px: usize) -> i64 {
 }
 
 /// Appends to `out` the spans, for pixels of `pixel` ns, of the nodes and slices that `walk` feeds to its argument.
-pub fn collect_spans(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Merge<'_>)) {
-    let mut merge = Merge { pixel: pixel.max(1), pending: None, rank: 0, out };
-    walk(&mut merge);
-    merge.flush();
+pub fn collect_spans(pixel: i64, out: &mut Vec<Span>, feed: impl FnOnce(&mut SpanMerger<'_>)) {
+    let mut merger = SpanMerger { pixel: pixel.max(1), pending: None, rank: 0, out };
+    feed(&mut merger);
+    merger.flush();
 }
 
 /// Joins consecutive nodes and slices while they fit into a pixel.
-pub struct Merge<'a> {
+pub struct SpanMerger<'a> {
     pixel: i64,
     pending: Option<Span>,
     /// Rank of `top` of the pending span.
@@ -93,7 +93,7 @@ pub struct Merge<'a> {
     out: &'a mut Vec<Span>,
 }
 
-impl Merge<'_> {
+impl SpanMerger<'_> {
     /// Width of a pixel, ns.
     #[inline]
     pub fn pixel(&self) -> i64 {

@@ -31,7 +31,7 @@ mod pyramid;
 mod span;
 
 pub use crate::columns::Columns;
-pub use merge::{Merge, SliceSource, collect_spans, pixel_ns, walk};
+pub use merge::{SliceSource, SpanMerger, collect_spans, feed_spans, pixel_ns};
 pub use node::{LEAF, LEVELS, NarrowNode, Node, Nodes};
 pub use pyramid::{Leaf, Pyramid, level_lens};
 pub use span::Span;

@@ -92,8 +92,8 @@ pub(crate) struct Drain<S> {
     sink: S,
     options: CollectorOptions,
     rings: BTreeMap<RingKey, Source>,
-    /// The rings whose files can never be read.
-    unreadable: BTreeSet<RingKey>,
+    /// The rings that are not opened again: their files cannot be read, or were read and cannot be removed.
+    ignored: BTreeSet<RingKey>,
     /// The folder's time stamp at the last listing; `None` where the folder must be listed again.
     listed_at: Option<SystemTime>,
     passes_until_listing: u32,
@@ -130,7 +130,7 @@ impl<S: Sink> Drain<S> {
             sink,
             options,
             rings: BTreeMap::new(),
-            unreadable: BTreeSet::new(),
+            ignored: BTreeSet::new(),
             listed_at: None,
             passes_until_listing: 0,
             tracks,
@@ -223,7 +223,7 @@ impl<S: Sink> Drain<S> {
         let Ok(entries) = std::fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {
             let Some(key) = entry.file_name().to_str().and_then(ring::parse_file_name) else { continue };
-            if self.rings.contains_key(&key) || self.unreadable.contains(&key) {
+            if self.rings.contains_key(&key) || self.ignored.contains(&key) {
                 continue;
             }
             match RingReader::open(&entry.path()) {
@@ -236,7 +236,7 @@ impl<S: Sink> Drain<S> {
                 Err(RingError::NotReady | RingError::Io(_)) => {}
                 Err(RingError::Foreign(_) | RingError::Damaged(_)) => {
                     self.report.bad_rings += 1;
-                    self.unreadable.insert(key);
+                    self.ignored.insert(key);
                 }
             }
         }
@@ -394,7 +394,7 @@ impl<S: Sink> Drain<S> {
             self.n_dropped_by_removed += source.reader.dropped();
             // A file that cannot be removed has no unread records, and is not opened again.
             if source.reader.retire().is_err() {
-                self.unreadable.insert(part.key);
+                self.ignored.insert(part.key);
             }
         }
     }

@@ -107,7 +107,7 @@ impl Kind {
     }
 }
 
-/// A set of counters, in the order of [`CounterSet::all_names`].
+/// A set of counters, in the order of the table of counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterSet(u64);
 
@@ -121,7 +121,7 @@ impl CounterSet {
     pub const NONE: CounterSet = CounterSet(0);
 
     /// The names of all counters.
-    pub fn all_names() -> impl Iterator<Item = &'static str> {
+    fn all_names() -> impl Iterator<Item = &'static str> {
         COUNTERS.iter().map(|(name, ..)| *name)
     }
 

@@ -23,26 +23,26 @@ use threads::Threads;
 pub(crate) struct ThreadCounters {
     groups: Groups,
     pub(crate) threads: Threads,
-    poll: RingMerger,
+    merger: RingMerger,
 }
 
 impl ThreadCounters {
     pub(crate) fn new(groups: Groups) -> ThreadCounters {
         let threads = Threads::new(groups.kinds.clone(), groups.row_by_counter.clone(), groups.has_hardware);
-        ThreadCounters { groups, threads, poll: RingMerger::default() }
+        ThreadCounters { groups, threads, merger: RingMerger::default() }
     }
 
     /// Reads the rings' records, adds them to the tracks, and returns them.
     pub(crate) fn poll(&mut self, is_last: bool, tracks: &mut Tracks) -> Vec<Record> {
         let until = now();
-        self.poll.read(&mut self.groups.rings, SampleFields::Counters);
-        let records = self.poll.take(until, is_last);
+        self.merger.read(&mut self.groups.rings, SampleFields::Counters);
+        let records = self.merger.take(until, is_last);
         records.iter().for_each(|record| self.threads.handle_record(record, tracks));
         records
     }
 
     /// The number of records that the rings lost, and of records of threads beyond the maximum of [`threads`].
     pub(crate) fn lost(&self) -> u64 {
-        self.poll.lost + self.threads.n_unreported
+        self.merger.lost + self.threads.n_unreported
     }
 }

@@ -231,9 +231,9 @@ impl Threads {
         self.n_readings += 1;
         for (id, value) in &reading.values {
             let Some(kind) = self.row_by_counter.get(id) else { continue };
-            let rise = value.saturating_sub(thread.values.insert(*id, *value).unwrap_or(0));
-            let rise = scale.map_or(rise, |scale| (rise as f64 * scale).round() as u64);
-            for (time, value) in thread.counters[*kind].rise(rise, &stretches) {
+            let increase = value.saturating_sub(thread.values.insert(*id, *value).unwrap_or(0));
+            let increase = scale.map_or(increase, |scale| (increase as f64 * scale).round() as u64);
+            for (time, value) in thread.counters[*kind].rise(increase, &stretches) {
                 let track = *thread.track.get_or_insert_with(|| track(origin, &thread.name, tracks));
                 let at = tracks.ticks_at(time.cast_signed());
                 tracks.add_point(EventKind::Counter, track, at, self.sites[*kind], 0, (value as f64).to_bits());

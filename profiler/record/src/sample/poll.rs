@@ -4,7 +4,7 @@ use super::parse::{Event, Record, SampleFields, parse};
 use events::clock;
 use perf_event::Sampler;
 
-/// Reads rings poll by poll.
+/// Reads rings, and merges their records in order of time.
 #[derive(Default)]
 pub(crate) struct RingMerger {
     /// Records that wait for the next poll, since earlier records of other CPUs may still come.

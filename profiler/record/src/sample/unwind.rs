@@ -50,7 +50,8 @@ impl Unwinder {
         self.inner.remove_module(start);
     }
 
-    /// Unwinds the user's frames, innermost first: the address of the thread, then the return addresses of its callers.
+    /// Unwinds the user's frames, innermost first: the thread's instruction pointer, then the return addresses of its
+    /// callers.
     fn frames(&self, sample: &Sample, cache: &mut Cache) -> Vec<u64> {
         let Some([bp, sp, ip]) = sample.registers else { return Vec::new() };
         let registers = framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp);

@@ -14,7 +14,8 @@ impl Output for Tracks {
     type Site = SiteId;
 
     fn process_of(&self, _: u32) -> Option<u32> {
-        // Unknown threads belong to other programs: a thread of the command is followed from its start.
+        // Unknown threads belong to other programs: the command's threads are followed from their start, or from the
+        // time of attaching.
         None
     }
 

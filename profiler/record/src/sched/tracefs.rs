@@ -172,7 +172,7 @@ impl Instance {
     }
 
     /// Reads events and returns those up to the begin of the previous poll, in order of time; with `is_last` all
-    /// events. The next poll returns the later events, since another CPU, which its hypervisor stopped, may still write
+    /// events. Later events come with the next poll: a CPU that its hypervisor stopped meanwhile may still write
     /// earlier ones.
     pub(crate) fn poll(&mut self, is_last: bool) -> Vec<SchedEvent> {
         let now = match self.clock {
@@ -181,7 +181,7 @@ impl Instance {
         };
         let until = std::mem::replace(&mut self.last_poll, now);
         let mut events = std::mem::take(&mut self.pending);
-        let mut time_limit = u64::MAX;
+        let mut complete_until = u64::MAX;
         for ring in &mut self.cpus {
             let mut n_read = 0;
             while n_read < POLL_BYTES {
@@ -197,13 +197,13 @@ impl Instance {
                 events.extend(page.by_ref().filter_map(|(time, event)| self.formats.event(time, cpu, event)));
             }
             if n_read >= POLL_BYTES {
-                // The rest of this ring is later than the last event that was read, so later events may not be returned
-                // yet.
-                time_limit = time_limit.min(events.last().map_or(0, |e| e.time));
+                // The rest of this ring is later than the last event that was read, so later events must not be
+                // returned yet.
+                complete_until = complete_until.min(events.last().map_or(0, |e| e.time));
             }
         }
         events.sort_by_key(|e| e.time);
-        let until = if is_last { u64::MAX } else { until.min(time_limit) };
+        let until = if is_last { u64::MAX } else { until.min(complete_until) };
         self.pending = events.split_off(events.partition_point(|e| e.time <= until));
         events
     }

@@ -259,7 +259,7 @@ struct Watcher {
     scheduling: Scheduling<Tracks>,
     samples: Samples,
     thread_counters: Option<ThreadCounters>,
-    ring_poll: RingMerger,
+    ring_merger: RingMerger,
     /// The last written values of `counters`.
     last_values: Vec<u64>,
     polls: u64,
@@ -365,9 +365,9 @@ impl Watcher {
         let until = poll::now();
         let Some(rings) = &mut self.rings else { return Vec::new() };
         let fields = if rings.has_stack { SampleFields::Stack } else { SampleFields::Chain };
-        self.ring_poll.read(&mut rings.samplers, fields);
-        self.ring_poll.read(&mut rings.faults, SampleFields::Address);
-        self.ring_poll.take(until, is_last)
+        self.ring_merger.read(&mut rings.samplers, fields);
+        self.ring_merger.read(&mut rings.faults, SampleFields::Address);
+        self.ring_merger.take(until, is_last)
     }
 
     fn record(&mut self, record: Record, tracks: &Mutex<Tracks>) {
@@ -430,7 +430,7 @@ impl Watcher {
         let lost = self.instance.as_ref().map_or(0, Instance::lost);
         let counted = self.thread_counters.as_ref().map_or(0, ThreadCounters::lost);
         let total =
-            self.ring_poll.lost.max(lost) + self.scheduling.counts.untracked + self.samples.stacks.n_cut + counted;
+            self.ring_merger.lost.max(lost) + self.scheduling.counts.untracked + self.samples.stacks.n_cut + counted;
         if total > self.report.lost {
             self.report.lost = total;
             let text = format!("{total} events of the kernel were lost: its rings were full, or the tables were");

@@ -248,7 +248,7 @@ impl FolderReader {
     }
 
     /// Applies the records of a ring that are not in chunks yet.
-    fn apply_peek(&mut self, peek: &ring::Peek, is_collector_alive: bool, may_wait: bool, batch: &mut Batch) {
+    fn apply_peek(&mut self, peek: &ring::RingContents, is_collector_alive: bool, may_wait: bool, batch: &mut Batch) {
         let key = TrackKey { pid: self.processes.process_number(peek.info.pid, peek.info.made), ring: peek.info.ring };
         if may_wait && !self.processes.is_clock_ready(key.pid) {
             return;

@@ -4,7 +4,7 @@ use super::notices::io_warning;
 use super::process::is_running;
 use events::Record;
 use events::record::Decoder;
-use events::ring::{self, Peek, RingError};
+use events::ring::{self, RingContents, RingError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use trace_model::{Batch, RingPosition, TrackKey, Warning, WarningKind};
@@ -97,7 +97,7 @@ impl Rings {
 
     /// Reads ring files without consuming their records, up to about `budget` records. Also returns whether all were
     /// read.
-    pub(crate) fn peek(&mut self, dir: &Path, budget: usize, batch: &mut Batch) -> (Vec<Peek>, bool) {
+    pub(crate) fn peek(&mut self, dir: &Path, budget: usize, batch: &mut Batch) -> (Vec<RingContents>, bool) {
         let mut peeks = Vec::new();
         let mut n_records = 0;
         for (key, file) in self.files.iter_mut().skip(self.n_peeked) {

@@ -7,7 +7,7 @@ use super::pages::{OnMissing, RemotePages};
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
-use trace_model::lod::{Merge, Node};
+use trace_model::lod::{Node, SpanMerger};
 use trace_model::{ColdLane, Event, SliceColumns, SliceCursor};
 
 /// The ordinals and times of a remote lane, without its slices.
@@ -54,27 +54,27 @@ impl ColdLane for RemoteLane {
         true
     }
 
-    fn walk_blocking(&self, _: Range<u32>, _: &mut Merge<'_>) {}
+    fn feed_spans_blocking(&self, _: Range<u32>, _: &mut SpanMerger<'_>) {}
 
     fn start_of(&self, _: usize) -> Option<i64> {
         None
     }
 
-    /// Feeds to `merge` the tiles of the highest level whose pixels are not larger than the view's. If tiles of this
+    /// Feeds to `merger` the tiles of the highest level whose pixels are not larger than the view's. If tiles of this
     /// level are missing, requests them, and feeds the tiles of the lowest higher level that is complete.
-    fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
+    fn feed_spans(&self, view: &Range<i64>, merger: &mut SpanMerger<'_>) {
         let visible = self.overview.start.max(view.start)..self.overview.end.saturating_add(1).min(view.end);
         if visible.start >= visible.end {
             return;
         }
-        let view_level = merge.pixel().ilog2().min(MAX_LEVEL);
+        let view_level = merger.pixel().ilog2().min(MAX_LEVEL);
         let mut is_drawn = false;
         self.pages.with_tiles(|tiles| {
             for level in view_level..=MAX_LEVEL {
                 let keys = || TileId::touching(self.key, level, &visible);
                 let Some(level_tiles) = tiles.get_all(keys()) else { continue };
                 for (i, tile) in level_tiles.iter().enumerate() {
-                    tile.walk(self.ordinals.start, view, i == 0, merge);
+                    tile.feed_spans(self.ordinals.start, view, i == 0, merger);
                 }
                 is_drawn = true;
                 let is_best = level == view_level || level_tiles.iter().all(|tile| tile.is_exact);
@@ -86,7 +86,7 @@ impl ColdLane for RemoteLane {
             tiles.request(TileId::touching(self.key, view_level, &visible));
         });
         if !is_drawn {
-            merge.push(0, 0, self.n_slices(), &self.overview);
+            merger.push(0, 0, self.n_slices(), &self.overview);
         }
     }
 

@@ -4,7 +4,7 @@ use super::key::{TILE_PX, TableSizes, is_time};
 use super::message;
 use crate::store::{Lane, Store};
 use std::ops::Range;
-use trace_model::lod::{Merge, Node, Span};
+use trace_model::lod::{Node, Span, SpanMerger};
 use trace_model::{Site, SliceHeader};
 
 /// Maximum number of spans of a tile: two per pixel, one at each end, and the slice that reaches in.
@@ -24,15 +24,15 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// Feeds the spans that touch a view to `merge`. `base_ordinal` is the ordinal of the lane's index 0. The slice
+    /// Feeds the spans that touch a view to `merger`. `base_ordinal` is the ordinal of the lane's index 0. The slice
     /// that reaches in is fed only if `is_first`, for the first tile of the view, since another tile has it otherwise.
-    pub(super) fn walk(&self, base_ordinal: u64, view: &Range<i64>, is_first: bool, merge: &mut Merge<'_>) {
+    pub(super) fn feed_spans(&self, base_ordinal: u64, view: &Range<i64>, is_first: bool, merger: &mut SpanMerger<'_>) {
         let mut feed = |ordinal: u64, node: &Node, count: u32| {
             let touches = node.start < view.end && (node.end > view.start || node.start >= view.start);
             if let Some(index) = ordinal.checked_sub(base_ordinal).and_then(|index| u32::try_from(index).ok())
                 && touches
             {
-                merge.push(index, 0, count as usize, node);
+                merger.push(index, 0, count as usize, node);
             }
         };
         if let Some(previous) = self.previous.as_ref().filter(|_| is_first) {

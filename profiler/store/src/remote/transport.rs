@@ -26,10 +26,10 @@ pub enum RemoteError {
     #[error("the other side says: {0}")]
     Answer(String),
     /// The response is invalid, or belongs to another request.
-    #[error("the answer makes no sense: {0}")]
+    #[error("the response is invalid: {0}")]
     Invalid(&'static str),
     /// A table cannot be read.
-    #[error("the answer makes no sense: {0}")]
+    #[error("the response is invalid: {0}")]
     Table(String),
 }
 

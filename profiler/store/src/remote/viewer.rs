@@ -88,7 +88,7 @@ impl Viewer {
         let sizes = TableSizes { n_sites: contents.sites.len() as u32, n_nodes: contents.nodes.len() as u32 };
         let mut unchanged = FxHashMap::default();
         for lane in state.lanes {
-            let range = self.apply_lane(&pages, &lane, sizes).ok_or(RemoteError::Invalid("a lane makes no sense"))?;
+            let range = self.apply_lane(&pages, &lane, sizes).ok_or(RemoteError::Invalid("a lane is inconsistent"))?;
             unchanged.extend(range.map(|range| ((lane.track, lane.lane), range)));
         }
         pages.mark_stale(&unchanged);

@@ -159,14 +159,14 @@ impl Checksums {
     /// The range of a file's last part, which has the footer: page index and footer of `slices.parquet`, all bytes of
     /// another file. The range ends at the expected length of the file. `None` if the list lacks the file.
     #[must_use]
-    pub fn footer_of(&self, file: &str) -> Option<Range<u64>> {
+    pub fn last_part_of(&self, file: &str) -> Option<Range<u64>> {
         let part = self.file_parts(file)?.last()?;
         Some(part.offset..part.offset.checked_add(part.len)?)
     }
 
-    /// Whether `bytes` are the range of [`footer_of`](Self::footer_of) a file, by length and checksum.
+    /// Whether `bytes` are the range of [`last_part_of`](Self::last_part_of) a file, by length and checksum.
     #[must_use]
-    pub fn is_footer_of(&self, file: &str, bytes: &[u8]) -> bool {
+    pub fn is_last_part_of(&self, file: &str, bytes: &[u8]) -> bool {
         let part = self.file_parts(file).and_then(|parts| parts.last());
         part.is_some_and(|part| part.len == bytes.len() as u64 && part.crc == crc32c::crc32c(bytes))
     }
@@ -206,11 +206,11 @@ mod tests {
         let text = sums.text();
         let remote = Checksums::parse(&text).unwrap();
         assert_eq!(remote.files, sums.files);
-        assert_eq!((remote.footer_of("a b.parquet"), remote.footer_of("c")), (Some(5..14), None));
+        assert_eq!((remote.last_part_of("a b.parquet"), remote.last_part_of("c")), (Some(5..14), None));
         assert!(
-            remote.is_footer_of("lod.bin", b"")
-                && !remote.is_footer_of("lod.bin", b"x")
-                && !remote.is_footer_of("c", b"")
+            remote.is_last_part_of("lod.bin", b"")
+                && !remote.is_last_part_of("lod.bin", b"x")
+                && !remote.is_last_part_of("c", b"")
         );
         for i in 0..text.len() {
             assert!(Checksums::parse(&text[..i]).is_none());

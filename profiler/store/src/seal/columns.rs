@@ -1,4 +1,5 @@
-//! Column readers that accept integers of any width and strings of any encoding, so that files of other programs can be
+//! Column readers that accept integers of any width and strings of any Arrow type, so that files of other programs can
+//! be
 //! read.
 
 use arrow_array::cast::AsArray;

@@ -41,9 +41,9 @@ impl PagedGroup {
             }
             offset += n_slices;
         }
-        let first_args = sidecar.groups().get(group as usize).map_or(NO_ARGS, |g| g.first_args);
+        let first_args_id = sidecar.groups().get(group as usize).map_or(NO_ARGS, |g| g.first_args);
         let mut slices = SliceColumns::zeroed(n);
-        let mut next_args = first_args;
+        let mut next_args = first_args_id;
         for (i, lane_row) in lane_rows.iter().enumerate() {
             let next_row = &mut counts[*lane_row as usize];
             let has_args = rows.has_args(i);
@@ -56,7 +56,7 @@ impl PagedGroup {
         }
         let with_args =
             |args: ArrayRef| ((0..args.len() as u32).filter(|i| args.is_valid(*i as usize)).collect(), args);
-        Ok(PagedGroup { slices, args: rows.args.map(with_args), first_args_id: first_args })
+        Ok(PagedGroup { slices, args: rows.args.map(with_args), first_args_id })
     }
 
     /// Returns the arguments with a number; `None` if another row group has them.

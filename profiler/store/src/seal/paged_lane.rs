@@ -7,7 +7,7 @@ use crate::store::segment_parts;
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::{BLOCK, SEGMENT};
-use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Merge, Nodes, SliceSource, walk};
+use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Nodes, SliceSource, SpanMerger, feed_spans};
 use trace_model::{ColdLane, SliceColumns, SliceCursor, SliceHeader};
 
 /// The level whose nodes have as many slices as a block of rows.
@@ -61,15 +61,15 @@ impl ColdLane for PagedLane {
     }
 
     /// Requests missing row groups if all row groups of the view fit into memory together.
-    fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
+    fn feed_spans(&self, view: &Range<i64>, merger: &mut SpanMerger<'_>) {
         let on_missing = if self.pager.has_room_for(view) { OnMissing::Request } else { OnMissing::Ignore };
         let mut cursor = self.cursor_with(on_missing);
         let (first, last) = (cursor.first_touching(view.start), cursor.first_from(view.end));
-        cursor.walk(first..last, merge);
+        cursor.feed_spans(first..last, merger);
     }
 
-    fn walk_blocking(&self, indices: Range<u32>, merge: &mut Merge<'_>) {
-        self.cursor_with(OnMissing::Read).walk(indices, merge);
+    fn feed_spans_blocking(&self, indices: Range<u32>, merger: &mut SpanMerger<'_>) {
+        self.cursor_with(OnMissing::Read).feed_spans(indices, merger);
     }
 
     fn start_of(&self, index: usize) -> Option<i64> {
@@ -216,14 +216,14 @@ impl<'a> PagedCursor<'a> {
         self.lane.pager.sidecar().levels(segment, self.n_in_segment(idx))
     }
 
-    /// Feeds the slices with these indices to `merge`.
-    fn walk(&mut self, indices: Range<u32>, merge: &mut Merge<'_>) {
+    /// Feeds the slices with these indices to `merger`.
+    fn feed_spans(&mut self, indices: Range<u32>, merger: &mut SpanMerger<'_>) {
         for part in segment_parts(indices.start as usize..indices.end as usize) {
             let (idx, base) = (part.start / SEGMENT, part.start / SEGMENT * SEGMENT);
             let Some(segment) = self.segments.get(idx) else { return };
             let (n_slices, levels) = (self.n_in_segment(idx), self.levels(idx, segment));
             let mut segment = PagedSegment { first_ordinal: base as u64, n_slices, levels, cursor: self };
-            walk(&mut segment, base as u32, part.start - base..part.end - base, merge);
+            feed_spans(&mut segment, base as u32, part.start - base..part.end - base, merger);
         }
     }
 }

@@ -57,7 +57,7 @@ pub struct Pager {
     requests: Mutex<BTreeSet<u32>>,
     /// Grows whenever requested row groups were loaded.
     version: AtomicU64,
-    /// Number of row groups that were read.
+    /// Number of reads of row groups, failed ones included.
     loads: AtomicU64,
 }
 

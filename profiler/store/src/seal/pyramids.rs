@@ -10,7 +10,7 @@ use trace_model::SliceHeader;
 use trace_model::layout::SEGMENT;
 use trace_model::lod::{LEVELS, Leaf, NarrowNode, Node, Pyramid};
 
-/// A sidecar has the headers of at most one in this many slices: those of the sparse lanes.
+/// A sidecar has the headers of at most one in this many slices (but see `Layout::min_headers`): those of the sparse lanes.
 const SLICES_PER_HEADER: usize = 16;
 /// Maximum number of headers in a sidecar.
 const MAX_HEADERS: usize = 2 << 20;

@@ -122,7 +122,7 @@ impl RowGroup {
         crc32c::crc32c_append(sum, range.and_then(|range| args.value_data().get(range)).unwrap_or_default())
     }
 
-    /// Returns the columns in the table's order. May be called once, since it moves `start` and `args` out.
+    /// Must be called only once, since it moves `start` and `args` out.
     pub(super) fn columns<'a>(&'a mut self, sites: &[SiteInfo], names: &'a Names) -> [Column<'a>; 14] {
         let RowGroup { track, lane, slices: SliceColumns { start, end, site, node, details }, args } = self;
         let category = |site: Site| sites.get(site.row() as usize).map_or(Category::Other, |site| site.category);

@@ -205,7 +205,7 @@ impl Sidecar {
             return Err(SidecarError::Damaged("its directory is longer than the file"));
         };
         let sidecar = Sidecar { directory, n_groups, n_lanes, n_segments, n_pieces, bytes, is_in_memory };
-        if sidecar.is_consistent() { Ok(sidecar) } else { Err(SidecarError::Damaged("its directory makes no sense")) }
+        if sidecar.is_consistent() { Ok(sidecar) } else { Err(SidecarError::Damaged("its directory is inconsistent")) }
     }
 
     /// Whether all entries point into the file and to existing entries, so that the accessors need not check.

@@ -31,7 +31,7 @@ const RETAINED_GROUPS: usize = 2;
 pub(super) struct Layout {
     /// Number of slices of a row group.
     pub(super) group_rows: usize,
-    /// Number of headers that the sidecar may have at least, however few slices there are.
+    /// The number of headers in the sidecar is limited to no less than this.
     pub(super) min_headers: usize,
 }
 

@@ -10,7 +10,7 @@ use trace_model::{
 
 /// Times beyond this (73 years), ns, are damage. They are clamped, so that no sum of durations overflows.
 const MAX_TIME_NS: i64 = 1 << 61;
-/// Unit of the bytes in use that an allocation reports, which are `correlation - 1` units; 0 stands for no report.
+/// Unit of the bytes in use that an `Alloc` or `Free` event reports: `correlation - 1` units; 0 stands for no report.
 const IN_USE_UNIT_BYTES: f64 = 64.0;
 
 impl Store {

@@ -16,7 +16,7 @@ use super::segment::Segment;
 use std::collections::VecDeque;
 use std::ops::Range;
 use trace_model::layout::{BLOCK, SEGMENT};
-use trace_model::lod::{Merge, Span, collect_spans, pixel_ns, walk};
+use trace_model::lod::{Span, SpanMerger, collect_spans, feed_spans, pixel_ns};
 use trace_model::{ColdLane, Event, SiteInfo, SliceColumns, SliceCursor, SliceDetails, SliceHeader, SliceId, SliceRef};
 
 /// Slices that do not overlap, in order of time.
@@ -105,7 +105,7 @@ impl Lane {
 
     /// As [`Lane::slice`], but `None` for a slice that is not in memory.
     #[must_use]
-    pub fn slice_if_resident(&self, index: u32) -> Option<SliceRef> {
+    pub fn slice_in_memory(&self, index: u32) -> Option<SliceRef> {
         match &self.cold {
             Some(cold) if (index as usize) < cold.n_slices() => {
                 Some(self.slice_ref(index, cold.cursor_in_memory().slice(u64::from(index))?))
@@ -239,12 +239,12 @@ impl Lane {
 
     /// Appends the spans to draw for the half-open `view` on `px` pixels: see [`lod`](trace_model::lod).
     pub fn spans(&self, view: Range<i64>, px: usize, out: &mut Vec<Span>) {
-        collect_spans(pixel_ns(&view, px), out, |merge| {
+        collect_spans(pixel_ns(&view, px), out, |merger| {
             if view.start < view.end {
                 if let Some(cold) = &self.cold {
-                    cold.walk(&view, merge);
+                    cold.feed_spans(&view, merger);
                 }
-                self.walk_resident(self.resident_touching(&view), merge);
+                self.feed_resident_spans(self.resident_touching(&view), merger);
             }
         });
     }
@@ -264,23 +264,23 @@ impl Lane {
         let touching = self.touching(range);
         let previous = self.slices_at(touching.clone()).take_while(|slice| slice.start < range.start).last();
         let first = previous.and_then(|slice| self.index_of(slice.id)).map_or(touching.start, |index| index + 1);
-        collect_spans(pixel_ns, out, |merge| {
+        collect_spans(pixel_ns, out, |merger| {
             let n_cold = self.n_cold() as u32;
             if let Some(cold) = &self.cold {
-                cold.walk_blocking(first.min(n_cold)..touching.end.min(n_cold), merge);
+                cold.feed_spans_blocking(first.min(n_cold)..touching.end.min(n_cold), merger);
             }
-            self.walk_resident(first.max(n_cold) - n_cold..touching.end.max(n_cold) - n_cold, merge);
+            self.feed_resident_spans(first.max(n_cold) - n_cold..touching.end.max(n_cold) - n_cold, merger);
         });
         (first, previous)
     }
 
-    /// Feeds resident slices to `merge`; indices count from the first resident one.
-    fn walk_resident(&self, indices: Range<u32>, merge: &mut Merge<'_>) {
+    /// Feeds resident slices to `merger`; indices count from the first resident one.
+    fn feed_resident_spans(&self, indices: Range<u32>, merger: &mut SpanMerger<'_>) {
         let n_cold = self.n_cold();
         for part in segment_parts(indices.start as usize..indices.end as usize) {
             let base = part.start / SEGMENT * SEGMENT;
             let mut segment = &self.segments[base / SEGMENT];
-            walk(&mut segment, (n_cold + base) as u32, part.start - base..part.end - base, merge);
+            feed_spans(&mut segment, (n_cold + base) as u32, part.start - base..part.end - base, merger);
         }
     }
 

@@ -9,12 +9,12 @@ pub(crate) struct Table<T> {
     rows: Vec<T>,
     by_key: FxHashMap<String, u32>,
     /// For each pid the rows of its ids: a dense array, since processes count ids from 0.
-    by_process_id: FxHashMap<u32, Vec<u32>>,
+    rows_by_pid: FxHashMap<u32, Vec<u32>>,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Table { rows: Vec::new(), by_key: FxHashMap::default(), by_process_id: FxHashMap::default() }
+        Table { rows: Vec::new(), by_key: FxHashMap::default(), rows_by_pid: FxHashMap::default() }
     }
 }
 
@@ -38,7 +38,7 @@ impl<T> Table<T> {
     /// Returns a table of these rows, which no process has registered yet.
     pub(crate) fn from_rows(rows: Vec<T>, key_of: impl Fn(&T) -> String) -> Table<T> {
         let by_key = rows.iter().enumerate().map(|(row, entry)| (key_of(entry), row as u32)).collect();
-        Table { rows, by_key, by_process_id: FxHashMap::default() }
+        Table { rows, by_key, rows_by_pid: FxHashMap::default() }
     }
 
     pub(crate) fn rows(&self) -> &[T] {
@@ -56,7 +56,7 @@ impl<T> Table<T> {
                 row
             }
         };
-        let rows_by_id = self.by_process_id.entry(pid).or_default();
+        let rows_by_id = self.rows_by_pid.entry(pid).or_default();
         let id = id as usize;
         if id < rows_by_id.len() + MAX_ID_GAP {
             if rows_by_id.len() <= id {
@@ -69,7 +69,7 @@ impl<T> Table<T> {
 
     /// The row of `id` of process `pid`; `None` if it is not registered.
     pub(crate) fn find(&self, pid: u32, id: u32) -> Option<u32> {
-        let row = *self.by_process_id.get(&pid)?.get(id as usize)?;
+        let row = *self.rows_by_pid.get(&pid)?.get(id as usize)?;
         (row != UNREGISTERED).then_some(row)
     }
 }

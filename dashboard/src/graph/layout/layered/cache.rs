@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::sync::{self, atomic::AtomicBool};
 
 /// Words of all cached requests above which the cache is emptied.
-const WORDS_MAX: usize = 4_000_000;
+const MAX_WORDS: usize = 4_000_000;
 
 /// Finished drawings, shared by all threads.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl DrawingCache {
         }
         let drawing = sync::Arc::new(draw(vertices, arcs, spacing, cancel)?);
         let mut entries = self.0.lock();
-        if entries.n_words > WORDS_MAX {
+        if entries.n_words > MAX_WORDS {
             *entries = Entries::default();
         }
         entries.n_words += words.len();

@@ -8,14 +8,14 @@ use super::{
 use std::sync::atomic::AtomicBool;
 
 /// Segments above which crossings are not counted.
-const COUNT_MAX: usize = 40_000;
+const MAX_COUNT: usize = 40_000;
 /// Segments above which neighbours are not exchanged.
-const EXCHANGE_MAX: usize = 6_000;
+const MAX_EXCHANGE: usize = 6_000;
 
 /// Reorders the members of each rank to reduce crossings.
 pub(super) fn reduce_crossings(layers: &mut Layers, cancel: &AtomicBool) -> Result<(), Cancelled> {
     let n_segments = layers.segments.len();
-    let n_sweeps = if n_segments > COUNT_MAX {
+    let n_sweeps = if n_segments > MAX_COUNT {
         4
     } else if n_segments > 8_000 {
         8
@@ -23,7 +23,7 @@ pub(super) fn reduce_crossings(layers: &mut Layers, cancel: &AtomicBool) -> Resu
         16
     };
     let mut pos = positions(layers);
-    let can_count = n_segments <= COUNT_MAX;
+    let can_count = n_segments <= MAX_COUNT;
     let mut best = layers.order.clone();
     let mut min_crossings = if can_count { crossings(layers, &pos) } else { u64::MAX };
     let mut n_since_best = 0;
@@ -33,7 +33,7 @@ pub(super) fn reduce_crossings(layers: &mut Layers, cancel: &AtomicBool) -> Resu
             break;
         }
         sort_by_barycentre(layers, &mut pos, sweep % 2 == 0);
-        if n_segments <= EXCHANGE_MAX {
+        if n_segments <= MAX_EXCHANGE {
             exchange(layers, &mut pos);
         }
         if !can_count {
@@ -91,7 +91,7 @@ fn sort_by_barycentre(layers: &mut Layers, pos: &mut [u32], down: bool) {
 
 /// Returns the weighted mean position of a member's neighbours above (`down`) or below it.
 fn barycentre(layers: &Layers, pos: &[u32], member: u32, down: bool) -> f32 {
-    let segments = if down { layers.up.of(member as usize) } else { layers.down.of(member as usize) };
+    let segments = if down { layers.up.row(member as usize) } else { layers.down.row(member as usize) };
     let (mut sum, mut weight) = (0.0, 0.0);
     for &segment in segments {
         let s = &layers.segments[segment as usize];
@@ -131,7 +131,7 @@ fn pair_crossings(layers: &Layers, pos: &[u32], left: u32, right: u32) -> (u64, 
     let (mut current, mut exchanged) = (0, 0);
     for up in [true, false] {
         let ends = |member: u32| {
-            let segments = if up { layers.up.of(member as usize) } else { layers.down.of(member as usize) };
+            let segments = if up { layers.up.row(member as usize) } else { layers.down.row(member as usize) };
             segments.iter().map(move |&segment| {
                 let s = &layers.segments[segment as usize];
                 let (end, dx) = if up { (s.upper, s.upper_dx) } else { (s.lower, s.lower_dx) };
@@ -157,7 +157,7 @@ fn crossings(layers: &Layers, pos: &[u32]) -> u64 {
     for rank in &layers.order {
         let mut ends: Vec<(f32, f32)> = Vec::new();
         for &member in rank {
-            for &segment in layers.down.of(member as usize) {
+            for &segment in layers.down.row(member as usize) {
                 let s = &layers.segments[segment as usize];
                 let end = |member: u32, dx: f32| end_position(layers, pos, member, dx);
                 ends.push((end(s.upper, s.upper_dx), end(s.lower, s.lower_dx)));

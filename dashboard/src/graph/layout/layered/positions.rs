@@ -139,13 +139,13 @@ fn target(layers: &Layers, x: &[f32], member: u32, neighbours: Neighbours) -> (f
         weight += w;
     };
     if matches!(neighbours, Neighbours::Up | Neighbours::Both) {
-        for &segment in layers.up.of(member as usize) {
+        for &segment in layers.up.row(member as usize) {
             let s = &layers.segments[segment as usize];
             add(s.upper, s.upper_dx - s.lower_dx, s.weight);
         }
     }
     if matches!(neighbours, Neighbours::Down | Neighbours::Both) {
-        for &segment in layers.down.of(member as usize) {
+        for &segment in layers.down.row(member as usize) {
             let s = &layers.segments[segment as usize];
             add(s.lower, s.lower_dx - s.upper_dx, s.weight);
         }

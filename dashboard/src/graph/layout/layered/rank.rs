@@ -9,7 +9,7 @@ use crate::graph::model::Csr;
 use rustc_hash::FxHashMap;
 
 /// Dummies in a drawing, at most; further long edges go straight from box to box.
-const DUMMIES_MAX: usize = 60_000;
+const MAX_DUMMIES: usize = 60_000;
 /// Sweeps that shorten edges.
 const SHORTEN_SWEEPS: usize = 8;
 
@@ -246,7 +246,7 @@ impl Cutter {
             let key = (arc.src, key_dx(arc.src_dx), reversed, rank);
             let dummy = match self.dummies.get(&key) {
                 Some(&dummy) => dummy,
-                None if self.layers.width.len() - self.layers.n_real >= DUMMIES_MAX => break,
+                None if self.layers.width.len() - self.layers.n_real >= MAX_DUMMIES => break,
                 None => {
                     let dummy = self.layers.width.len() as u32;
                     self.layers.width.push(0.0);
@@ -280,7 +280,7 @@ impl Cutter {
     }
 }
 
-/// Rounds an offset to eighths of a point, as a key.
+/// Truncates an offset to eighths of a point, as a key.
 fn key_dx(dx: f32) -> i32 {
     (dx * 8.0) as i32
 }
@@ -300,7 +300,7 @@ fn initial_order(layers: &Layers) -> Vec<Vec<u32>> {
                 continue;
             }
             order[layers.rank[v as usize] as usize].push(v);
-            stack.extend(layers.down.of(v as usize).iter().rev().map(|&s| layers.segments[s as usize].lower));
+            stack.extend(layers.down.row(v as usize).iter().rev().map(|&s| layers.segments[s as usize].lower));
         }
     }
     order

@@ -24,7 +24,7 @@ pub(super) struct Arrows {
 }
 
 impl Arrows {
-    pub(super) fn of(store: &Store) -> Arrows {
+    pub(super) fn new(store: &Store) -> Arrows {
         let mut arrows = Arrows::default();
         for (id, flow) in (1..).zip(store.flows()) {
             for (end, leaves) in [(flow.from, true), (flow.to, false)] {

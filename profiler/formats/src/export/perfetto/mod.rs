@@ -10,13 +10,13 @@
 //! * Names are interned ([`intern`]); all packets are one sequence, in order of time.
 //! * Numbers of slices become arguments. Warnings are not written.
 
-mod about;
 mod args;
 mod arrows;
+mod extra_properties;
 mod intern;
 mod nest;
 
-pub(crate) use about::About;
+pub(crate) use extra_properties::ExtraProperties;
 
 use super::rows::{counter_names, instant_args, memory_args, open_names, site_names, slice_args, thread_ids};
 use arrows::{Arrow, Arrows};
@@ -132,7 +132,7 @@ impl Writer<'_> {
             let uuid = self.describe(TrackDescriptor {
                 process: Some(described),
                 child_ordering: Some(EXPLICIT),
-                description: Some(About::process(&process.host).text()),
+                description: Some(ExtraProperties::process(&process.host).text()),
                 ..Default::default()
             })?;
             self.processes.push(uuid);
@@ -153,7 +153,7 @@ impl Writer<'_> {
                 thread: is_thread.then_some(thread),
                 parent_uuid: self.processes.get(process).copied(),
                 sibling_order_rank: Some(track.order),
-                description: Some(About::of(track).text()),
+                description: Some(ExtraProperties::new(track).text()),
                 ..Default::default()
             })?;
             self.tracks.push(vec![uuid]);
@@ -168,7 +168,7 @@ impl Writer<'_> {
             let uuid = self.describe(TrackDescriptor {
                 name: Some(track.name.clone()),
                 parent_uuid: Some(self.tracks[row][0]),
-                description: Some(About::overlapping().text()),
+                description: Some(ExtraProperties::overlapping().text()),
                 ..Default::default()
             })?;
             self.tracks[row].push(uuid);
@@ -178,9 +178,9 @@ impl Writer<'_> {
 
     /// Writes the events of all tracks, in order of time.
     fn events(&mut self, progress: &mut dyn FnMut(f64)) -> io::Result<()> {
-        let arrows = Arrows::of(self.store);
+        let arrows = Arrows::new(self.store);
         let mut streams: Vec<TrackEvents<'_>> =
-            self.store.tracks().iter().map(|t| TrackEvents::of(t, &arrows)).collect();
+            self.store.tracks().iter().map(|t| TrackEvents::new(t, &arrows)).collect();
         let mut heads: BinaryHeap<_> =
             streams.iter_mut().enumerate().filter_map(|(i, s)| Some(Reverse((s.next_key()?, i)))).collect();
         let range = self.store.range();
@@ -263,7 +263,7 @@ impl Writer<'_> {
                 name: Some(title),
                 parent_uuid: self.processes.get(counter.process as usize).copied(),
                 counter: Some(CounterDescriptor::default()),
-                description: Some(About::counter(category).text()),
+                description: Some(ExtraProperties::counter(category).text()),
                 ..Default::default()
             })?;
             for (time, value) in counter.time.iter().zip(&counter.value) {

@@ -52,7 +52,7 @@ pub(super) struct TrackEvents<'a> {
 }
 
 impl<'a> TrackEvents<'a> {
-    pub(super) fn of(track: &'a Track, arrows: &'a Arrows) -> TrackEvents<'a> {
+    pub(super) fn new(track: &'a Track, arrows: &'a Arrows) -> TrackEvents<'a> {
         let mut points: Vec<(i64, Point)> = Vec::new();
         points.extend(track.instants.iter().map(|i| (i.time, Point::Instant(*i))));
         points.extend(track.open.iter().map(|o| (o.start, Point::Open(*o))));

@@ -108,7 +108,7 @@ fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, pres
         .iter()
         .map(|m| Fact { at: m.sent, limit: shift.apply(m.received), side: Side::Most })
         .collect();
-    let Some(fit) = Fit::of(&least, &most) else { return Relation::OneWay };
+    let Some(fit) = Fit::new(&least, &most) else { return Relation::OneWay };
     if !fit.is_constant() {
         let drifting = |(line, bound)| Relation::Known(Shift::Drifting(line, 0), bound);
         return fit.drifting().map_or(Relation::Contradictory, drifting);

@@ -35,7 +35,7 @@ pub(super) struct Fit {
 
 impl Fit {
     /// The fit to these facts; `None` if one side has none.
-    pub(super) fn of(least: &[Fact], most: &[Fact]) -> Option<Fit> {
+    pub(super) fn new(least: &[Fact], most: &[Fact]) -> Option<Fit> {
         let difference = |fact: &Fact| fact.limit.saturating_sub(fact.at);
         let (low, high) = (least.iter().map(difference).max()?, most.iter().map(difference).min()?);
         let times = || least.iter().chain(most).map(|fact| fact.at);

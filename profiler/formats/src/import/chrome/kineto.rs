@@ -65,7 +65,7 @@ pub(super) struct KinetoArgs {
 }
 
 impl KinetoArgs {
-    pub(super) fn of(args: &[u8]) -> KinetoArgs {
+    pub(super) fn parse(args: &[u8]) -> KinetoArgs {
         let mut numbers = KinetoArgs::default();
         for (key, value) in members(args) {
             match key {
@@ -167,7 +167,7 @@ mod tests {
         let args = br#"{"device": 1, "stream": "20", "correlation": 57541, "bytes": 4e3, "grid": [1, {"device": 9}]}"#;
         let (correlation, device, stream, bytes) = (Some(57_541), Some(1), Some(20), Some(4_000));
         let expected = KinetoArgs { correlation, device, stream, bytes, ..KinetoArgs::default() };
-        assert_eq!(KinetoArgs::of(args), expected);
+        assert_eq!(KinetoArgs::parse(args), expected);
         let args = br#"{"Total Allocated": 5, "Bytes": -512, "Device Id": 0, "Device Type": 1}"#;
         assert_eq!(memory(args), Some((-512, "cuda:0".to_owned())));
         assert_eq!(integer(b"\"0xff\""), Some(255));

@@ -197,7 +197,7 @@ impl Phases {
     /// Sets the numbers of a slice from its arguments, if its category has numbers.
     fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, slice: &mut Event, stage: &mut Stage) {
         let means = stage.sites.means(slice.site);
-        let numbers = if kineto::has_numbers(means) { KinetoArgs::of(b.get(f.args)) } else { KinetoArgs::default() };
+        let numbers = if kineto::has_numbers(means) { KinetoArgs::parse(b.get(f.args)) } else { KinetoArgs::default() };
         match means {
             Category::Op => slice.correlation = trace_model::NO_NODE,
             Category::Step => {

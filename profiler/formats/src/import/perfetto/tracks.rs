@@ -1,6 +1,6 @@
 //! The tree of track descriptors, and the stage's track of each.
 
-use crate::export::About;
+use crate::export::ExtraProperties;
 use crate::import::ids::{ProcessIdx, TrackIdx};
 use crate::import::stage::{Stage, TrackOf};
 use formats::perfetto::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
@@ -152,8 +152,8 @@ impl Tracks {
     }
 }
 
-fn about(descriptor: &TrackDescriptor) -> Option<About> {
-    descriptor.description.as_deref().and_then(About::parse)
+fn about(descriptor: &TrackDescriptor) -> Option<ExtraProperties> {
+    descriptor.description.as_deref().and_then(ExtraProperties::parse)
 }
 
 fn name_of(descriptor: &TrackDescriptor) -> Option<&str> {

@@ -10,7 +10,7 @@ const PREFIX: &str = "stepscope ";
 /// Properties of a track, a counter or a process.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
-pub(crate) struct About {
+pub(crate) struct ExtraProperties {
     #[serde(skip_serializing_if = "String::is_empty")]
     kind: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -31,27 +31,27 @@ pub(crate) struct About {
     pub(crate) host: Option<String>,
 }
 
-impl About {
-    pub(super) fn of(track: &Track) -> About {
-        About {
+impl ExtraProperties {
+    pub(super) fn new(track: &Track) -> ExtraProperties {
+        ExtraProperties {
             kind: track.kind.name().to_owned(),
             device: track.device.clone(),
             stream: track.stream,
             tid: Some(track.tid),
-            ..About::default()
+            ..ExtraProperties::default()
         }
     }
 
-    pub(super) fn overlapping() -> About {
-        About { overlaps: true, ..About::default() }
+    pub(super) fn overlapping() -> ExtraProperties {
+        ExtraProperties { overlaps: true, ..ExtraProperties::default() }
     }
 
-    pub(super) fn counter(category: &str) -> About {
-        About { category: Some(category.to_owned()), ..About::default() }
+    pub(super) fn counter(category: &str) -> ExtraProperties {
+        ExtraProperties { category: Some(category.to_owned()), ..ExtraProperties::default() }
     }
 
-    pub(super) fn process(host: &str) -> About {
-        About { host: Some(host.to_owned()), ..About::default() }
+    pub(super) fn process(host: &str) -> ExtraProperties {
+        ExtraProperties { host: Some(host.to_owned()), ..ExtraProperties::default() }
     }
 
     pub(super) fn text(&self) -> String {
@@ -59,7 +59,7 @@ impl About {
     }
 
     /// Parses a description; `None` if another program wrote it.
-    pub(crate) fn parse(description: &str) -> Option<About> {
+    pub(crate) fn parse(description: &str) -> Option<ExtraProperties> {
         serde_json::from_str(description.strip_prefix(PREFIX)?).ok()
     }
 
