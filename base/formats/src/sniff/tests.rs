@@ -53,6 +53,7 @@ fn traces_of_other_tools() {
     is("d", b"\x0a\x0d\x08\x02\x12\x09/host:CPU", T::XPlane);
     is("e", b"\x0a\x10\x0a\x0e\x0a\x0c/device:CPU0", T::StepStats);
     is("f", b"# tracer: nop\n#\n", T::Ftrace);
+    is("f", b"\n# tracer: nop\n#\n", T::Ftrace);
     is("g", b" a b-12 (  3) [001] d..2. 12.345: sched_switch: prev_comm=x\n", T::Ftrace);
     is("h", b"python3 1/2 [000] 12.345678:  250000 cpu-clock:u: \n", T::PerfScript);
     is("t", b"\x17\x08\x44tracing6\0\0\x08", T::TraceDat);

@@ -1,7 +1,7 @@
 //! Writes Perfetto's protobuf traces, as its user interface opens them.
 //!
 //! * Threads and processes are Perfetto's threads and processes; other tracks (streams, CPUs, waits) are tracks of
-//!   their process. Properties without a field in Perfetto are in the track's description ([`about`]), which our
+//!   their process. Properties without a field in Perfetto are in the track's description ([`extra_properties`]), which our
 //!   importer reads.
 //! * The slices of a Perfetto track nest. Slices that overlap go to child tracks of the same name ([`nest`]): nothing
 //!   is dropped, and the user interface shows the tracks as one.
