@@ -121,7 +121,8 @@ fn parquet_writer<'a>(
 ) -> Result<ArrowWriter<&'a mut (dyn Write + Send)>, ParquetError> {
     let zstd = Compression::ZSTD(ZstdLevel::try_new(1)?);
     let properties = WriterProperties::builder().set_compression(zstd).set_created_by("stepscope".to_owned()).build();
-    // Arrow's schema is left out: it forbids two columns of one name, and string views are strings to other readers.
+    // Arrow's schema is left out: it forbids two columns of one name, and it would declare string views, which without
+    // it are plain strings to other readers.
     let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
     ArrowWriter::try_new_with_options(out, Arc::clone(schema), options)
 }

@@ -43,7 +43,7 @@ const WALK_PAUSE: i64 = 20;
 const WATCHED_WALK_PAUSE: i64 = 200;
 /// The time for which every poll looks into a new folder.
 const FRESH_FOLDER_NS: i64 = 100_000_000;
-/// The most idle files that a poll reads; more files take turns.
+/// Maximum number of idle files that a poll checks; more files take turns.
 const MAX_IDLE_FILES: usize = 256;
 
 /// Why a logdir cannot be opened.

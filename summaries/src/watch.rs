@@ -25,7 +25,8 @@ use notify::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-/// The most changed paths that are collected between two polls; a walk finds further changes.
+/// Maximum number of changed paths that are collected between two polls. Of further ones, a walk finds the new files,
+/// and polls in turn find the written ones.
 const MAX_CHANGES: usize = 1 << 16;
 
 /// The changes since the last poll.

@@ -19,7 +19,7 @@ use ui::{
 
 /// Ops that are listed, at most.
 const MAX_OPS: usize = 30;
-/// Characters of a slice's name that are shown, at most.
+/// Characters of a slice's or op's name that are shown, at most.
 const MAX_NAME: usize = 80;
 /// Nodes of a memory peak that are listed, at most.
 const MAX_LIVE: usize = 6;

@@ -104,7 +104,7 @@ impl<K: Kind, C: Default> CardPanel<K, C> {
 }
 
 /// Draws a card's frame with `values` at the right of its title; a click on the title selects the node and the tag.
-/// Returns the header's response and the room for the chart.
+/// Returns the clicks on the header and the room for the chart.
 pub fn card_frame(
     ui: &mut Ui,
     (kind, row): (ViewKind, &TagRow),
@@ -115,10 +115,10 @@ pub fn card_frame(
     let (target, is_selected) = (row.target(), row.is_selected(selection));
     let node = target.map(|node| &**node);
     let frame = CardFrame { name: &row.name, tag: &row.tag, node, is_selected, is_wide, pin };
-    let (header, rect) = frame.ui(ui, |ui| values(ui, selection));
-    if header.is_clicked {
+    let (clicks, rect) = frame.ui(ui, |ui| values(ui, selection));
+    if clicks.is_clicked {
         selection.node.set(kind, target.cloned());
         selection.tag.set(kind, Some(row.tag.clone()));
     }
-    (header, rect)
+    (clicks, rect)
 }

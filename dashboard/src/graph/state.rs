@@ -262,12 +262,12 @@ impl GraphView {
 
     /// Expands every visible scope of the selected scope, or of the whole graph, by one level.
     pub(super) fn open_level(&mut self, model: &Arc<Model>) {
-        let parent = self.selected.filter(|&i| !model.is_op(i)).unwrap_or(ItemId::ROOT);
+        let scope = self.selected.filter(|&i| !model.is_op(i)).unwrap_or(ItemId::ROOT);
         let closed: Vec<ItemId> = self
             .picture
             .boxes
             .iter()
-            .filter(|b| !b.is_open && model.is_expandable(b.item) && model.is_below(b.item, parent))
+            .filter(|b| !b.is_open && model.is_expandable(b.item) && model.is_below(b.item, scope))
             .map(|b| b.item)
             .collect();
         let mut n_left = MAX_OPEN_LEVEL;
@@ -278,7 +278,7 @@ impl GraphView {
                 self.expansion.open.insert(item);
             }
         }
-        self.needs_fit = parent == ItemId::ROOT;
+        self.needs_fit = scope == ItemId::ROOT;
         self.redraw(model);
     }
 

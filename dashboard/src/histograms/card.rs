@@ -57,13 +57,13 @@ impl Card {
         let (mode, axis) = (settings.mode, settings.axis);
         let series = row.members.first().and_then(|m| m.series::<HistogramSeries>(data, &row.tag));
         let kind = ViewKind::Histograms;
-        let (header, outer) = card_frame(ui, (kind, row), (is_wide, None), selection, |ui, _| {
+        let (clicks, outer) = card_frame(ui, (kind, row), (is_wide, None), selection, |ui, _| {
             if let Some(step) = series.and_then(|s| s.step.last()) {
                 ui.weak(format!("step {}", format::step(*step)));
             }
         });
         let Some(series) = series else {
-            return header.is_width_toggled;
+            return clicks.is_width_toggled;
         };
         let mut inner = outer;
         inner.min.x += metrics::PAD;
@@ -82,7 +82,7 @@ impl Card {
                 summary(row, series, newest) + &median
             });
             distribution::show(ui, &response, bands, axis, color, series);
-            return header.is_width_toggled;
+            return clicks.is_width_toggled;
         }
         self.ridges.update(series, axis);
         let ridges = &self.ridges;
@@ -96,7 +96,7 @@ impl Card {
         if let Some(step) = hover_ui(ui, &response, &layout, ridges, series) {
             selection.step.set(kind, Some(step));
         }
-        header.is_width_toggled
+        clicks.is_width_toggled
     }
 }
 

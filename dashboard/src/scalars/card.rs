@@ -97,7 +97,7 @@ impl Card {
         let settings = view.curve;
         let mut against = std::mem::take(&mut self.against);
         let lines = lines(&mut against, row, data, view, ui.input(|i| i.time));
-        let (header, outer) = card_frame(ui, (ViewKind::Scalars, row), state, selection, |ui, selection| {
+        let (clicks, outer) = card_frame(ui, (ViewKind::Scalars, row), state, selection, |ui, selection| {
             last_values(ui, &lines, selection);
         });
         self.forget_old_zoom(settings, view.x_tag);
@@ -110,7 +110,7 @@ impl Card {
             }
             ui.ctx().request_repaint();
             self.against = against;
-            return header;
+            return clicks;
         }
         self.update_bands(&lines, data, view, ui.input(|i| i.time));
         if view.linked_x == Some(None) {
@@ -141,7 +141,7 @@ impl Card {
         }
         self.pointer(ui, &response, &frame, &lines, view, selection);
         self.against = against;
-        header
+        clicks
     }
 
     /// Updates the curves as far as the frame's budget allows; returns whether all are up to date.

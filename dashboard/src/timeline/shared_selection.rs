@@ -11,9 +11,9 @@ use trace_store::Store;
 const ME: ViewKind = ViewKind::Timeline;
 /// The view zooms in to a slice that another panel selects if the slice is shorter than the view divided by this.
 const ZOOM_RATIO: i64 = 50;
-/// Time on either side of such a slice, as a multiple of its length,
+/// Time on either side of such a slice, as a multiple of the slice's length.
 const MARGIN: i64 = 8;
-/// which counts as at least this long, ns.
+/// The least length that counts for this margin, ns.
 const MIN_LENGTH_NS: i64 = 10;
 
 /// The revisions of the selection's items that the panel has seen.

@@ -125,8 +125,8 @@ impl State {
         }
     }
 
-    /// Replaces a command that starts from the selected slice by one that reveals the slice it leads to. Without such a
-    /// slice returns `None` and sets a notice.
+    /// Replaces a command that walks from the selected slice to another one (`SameName`, `AlongFlow`) by one that
+    /// reveals that slice. Without such a slice returns `None` and sets a notice.
     pub fn resolve(&mut self, command: Command, store: &Store) -> Option<Command> {
         let selected = self.selected_slice(store);
         let (next, notice) = match command {

@@ -1,7 +1,7 @@
 //! Threads that compute what a frame requests, so that no frame waits.
 //!
 //! [`Background`] computes the newest request and drops older ones: a frame posts a request and goes on with the latest
-//! result, which contains the request that it belongs to. [`Refresher`] asks a question again whenever it changes.
+//! result, which itself says which question it answers. [`Refresher`] asks a question again whenever it changes.
 //! [`Queue`] computes every request in order. The threads end when their owners are dropped.
 
 use egui::Context;

@@ -2,7 +2,7 @@
 //!
 //! Over a stream of the cluster the run requests each worker to record ([`super::recorder`] answers), and opens the
 //! streams over which the worker sends its trace: they use the cluster's TLS and job id and need no further port. A
-//! worker that was lost is requested again once it is back.
+//! worker that was lost receives the request again once it is back.
 
 use std::io;
 use std::path::Path;

@@ -39,7 +39,7 @@ pub(crate) enum RecordEvent {
     Refused { reason: String, may_retry: bool },
     /// The worker needs one more stream for the trace.
     Connect,
-    /// The recording has ended. `problem` describes a part of the trace that was not sent.
+    /// The recording has ended. `problem` describes the part of the trace that is missing, if any.
     Ended { problem: Option<String> },
 }
 

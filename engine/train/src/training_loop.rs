@@ -29,7 +29,7 @@ pub(crate) struct TrainingLoop {
     pub input: Input,
     pub evaluator: Evaluator,
     pub writer: SummaryWriter,
-    /// On a cluster, the workers that write summaries of their own.
+    /// On a cluster, the summaries that the workers write themselves.
     pub worker_summaries: WorkerSummaries,
     pub checkpointer: Checkpointer,
     /// Steps to train.
@@ -212,7 +212,8 @@ impl TrainingLoop {
                 progress.set_loss(loss);
             }
             progress.set_n_done(step);
-            // The caller saves and tests a stopped run, and tests the model after the last step.
+            // The caller saves and tests a stopped run. It also tests after the last step, so that step is not tested
+            // here.
             if is_stopping {
                 return Ok((step, loss));
             }

@@ -177,7 +177,7 @@ impl<'a> Deps<'a> {
                 self.flows.push(IncomingFlow { line, to: to.time, from_line, from: from.time });
             }
         }
-        self.flows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
+        self.flows.sort_unstable_by_key(|f| (f.line, f.to, f.from));
     }
 
     /// The piece that the slice of a piece names: the execution that made an op ready, the device work of a call, or
@@ -200,15 +200,15 @@ impl<'a> Deps<'a> {
 
     /// The flow that began last, of those from other lines that began after `after` and arrived on a line by `by`.
     pub(crate) fn last_begun_flow(&self, line: u32, after: i64, by: i64) -> Option<&IncomingFlow> {
-        let end = self.flows.partition_point(|a| (a.line, a.to) <= (line, by));
-        let arrived = self.flows[..end].iter().rev().take_while(|a| a.line == line && a.to > after);
-        arrived.filter(|a| a.from > after).max_by_key(|a| (a.from, a.to))
+        let end = self.flows.partition_point(|f| (f.line, f.to) <= (line, by));
+        let arrived = self.flows[..end].iter().rev().take_while(|f| f.line == line && f.to > after);
+        arrived.filter(|f| f.from > after).max_by_key(|f| (f.from, f.to))
     }
 
     /// The flow from another line that arrived on a line last, by `time`.
     pub(crate) fn last_arrived_flow(&self, line: u32, time: i64) -> Option<&IncomingFlow> {
-        let end = self.flows.partition_point(|a| (a.line, a.to) <= (line, time));
-        self.flows[..end].last().filter(|a| a.line == line)
+        let end = self.flows.partition_point(|f| (f.line, f.to) <= (line, time));
+        self.flows[..end].last().filter(|f| f.line == line)
     }
 
     /// The line of the thread with this thread id of the kernel.

@@ -3,8 +3,8 @@
 //! trains.
 //!
 //! Each moment belongs to one step: the step that ended last of those that ran at the moment, since the others did not
-//! delay the end. A step that waited for room in a queue was ahead of its consumer, and gets only moments in which no
-//! other step ran. So the parts add up to at most the range, and their shares are shares of the range.
+//! delay the end. A step that waited for room in a queue was ahead of its consumer, and gets only moments that belong
+//! to no other step. So the parts add up to at most the range, and their shares are shares of the range.
 
 use super::critical::{CriticalPath, PathKind};
 use crate::stalls::Cause;

@@ -327,7 +327,8 @@ impl Flattener {
     fn push(&mut self, index: u32, slice: &SliceRef, activity: Activity) {
         self.advance(slice.start);
         let mut next = OpenSlice { end: slice.end, slice: index, activity };
-        // Host code that is nested in the making of input counts as input, and likewise in the profiler's work.
+        // Host code that is nested in the making of input counts as input, and host code nested in the profiler's work
+        // as the profiler's.
         if let Some(outer) = self.open.last().filter(|o| matches!(o.activity, Activity::Input | Activity::Profiler))
             && matches!(activity, Activity::Host | Activity::HostOp)
         {

@@ -263,8 +263,8 @@ pub fn self_times(track: &Track, range: &Range<i64>, mut take: impl FnMut(&Slice
         return lane.visit(range, |slice| take(slice, inside_ns(slice, range)));
     }
     // The stack of slices that may contain later slices, with their self times so far. A slice that ends before a later
-    // slice ends is popped, since all slices in it were seen. So ends fall from the bottom to the top of the stack, and
-    // each slice is popped once.
+    // slice ends is popped: slices that begin after it count as nested in the later one. So ends fall from the bottom
+    // to the top of the stack, and each slice is popped once.
     let mut enclosing: Vec<(SliceRef, i64)> = Vec::new();
     for slice in outer_before_inner(lanes.iter().map(|lane| lane.slices(range)).collect()) {
         while let Some((outer, self_ns)) =

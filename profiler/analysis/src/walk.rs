@@ -45,7 +45,7 @@ pub(crate) enum Edge {
 pub(crate) enum PartKind {
     /// The piece ran; the walk reached it by the edge.
     Runs(PieceId, Edge),
-    /// Nothing ran: the cause, and the slice that was waited for or the wait itself.
+    /// Nothing that was waited for ran: the cause, and the slice that was waited for or the wait itself.
     Idle(Cause, Option<SliceId>),
     /// Host code that left no slice.
     Untraced,
@@ -446,8 +446,8 @@ impl<'d, 'a> Walk<'d, 'a> {
         let piece = deps.lines.line(line).row_before(time).map(|piece| PieceId { line, piece });
         let ended = |piece_id: &PieceId| self.piece(*piece_id).end.min(time);
         let work = piece
-            .filter(|piece_id| self.piece(*piece_id).activity.is_work() && flow.is_none_or(|a| a.to < ended(piece_id)));
-        if let Some(flow) = flow.filter(|a| step.is_none_or(|(_, step)| step.end <= a.to) && work.is_none()) {
+            .filter(|piece_id| self.piece(*piece_id).activity.is_work() && flow.is_none_or(|f| f.to < ended(piece_id)));
+        if let Some(flow) = flow.filter(|f| step.is_none_or(|(_, step)| step.end <= f.to) && work.is_none()) {
             return self.follow_message(flow, blocked);
         }
         if let Some((row, step)) =

@@ -79,23 +79,23 @@ fn legend<DB: DrawingBackend>(area: &Area<DB>, paint: &Paint, curves: &[Curve]) 
     let px = |n: u32| paint.px(n) as i32;
     let labels = curves.iter().enumerate().filter(|(_, curve)| !curve.label.is_empty());
     let n_labels = labels.clone().count();
-    let mut names: Vec<(String, RGBColor)> = labels
+    let mut entries: Vec<(String, RGBColor)> = labels
         .take(MAX_LABELS)
         .map(|(i, curve)| (paint.truncate(&curve.label, TEXT_HEIGHT, 200), paint.color(i)))
         .collect();
     if n_labels > MAX_LABELS {
-        names.push((format!("and {} more", n_labels - MAX_LABELS), paint.background));
+        entries.push((format!("and {} more", n_labels - MAX_LABELS), paint.background));
     }
     let widths =
-        names.iter().map(|(name, _)| area.estimate_text_size(name, &paint.text_style(TEXT_HEIGHT)).map(|size| size.0));
+        entries.iter().map(|(name, _)| area.estimate_text_size(name, &paint.text_style(TEXT_HEIGHT)).map(|size| size.0));
     let widest = widths.collect::<Result<Vec<u32>, _>>()?.into_iter().max().unwrap_or(0) as i32;
     let (right, top) = (area.dim_in_pixel().0 as i32 - px(26), px(TITLE_HEIGHT + 16));
-    let bottom = top + names.len() as i32 * px(TEXT_HEIGHT + 4) + px(2);
-    if !names.is_empty() {
+    let bottom = top + entries.len() as i32 * px(TEXT_HEIGHT + 4) + px(2);
+    if !entries.is_empty() {
         let background = paint.background.mix(0.75).filled();
         area.draw(&Rectangle::new([(right - widest - px(20), top - px(4)), (right + px(2), bottom)], background))?;
     }
-    for (line, (name, color)) in names.into_iter().enumerate() {
+    for (line, (name, color)) in entries.into_iter().enumerate() {
         let y = top + line as i32 * px(TEXT_HEIGHT + 4);
         area.draw(&Rectangle::new([(right - px(10), y), (right, y + px(10))], color.filled()))?;
         let place = Pos::new(HPos::Right, VPos::Center);

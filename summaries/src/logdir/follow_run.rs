@@ -32,7 +32,7 @@ impl Changes {
 pub(super) struct PollTurn<'a> {
     pub now_ns: i64,
     pub n_polls: usize,
-    /// The number of polls in which every idle file is read once.
+    /// The number of polls in which every idle file is checked once.
     pub n_turns: usize,
     /// Files that the system reported.
     pub changed_files: &'a FxHashSet<PathBuf>,

@@ -7,7 +7,7 @@ use super::{Position, Vectors};
 /// the two means of an axis are equal, all projections on the axis are 0.
 ///
 /// # Panics
-/// When a group has the index of a missing vector.
+/// When a group has an index that is not below the number of vectors.
 #[must_use]
 pub fn project_on_axes(vectors: &Vectors, axes: [[&[usize]; 2]; 2]) -> Vec<Position> {
     let all: Vec<usize> = (0..vectors.len()).collect();

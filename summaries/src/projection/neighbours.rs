@@ -49,7 +49,7 @@ fn distance(metric: Metric, squared_distance: f32) -> f32 {
     }
 }
 
-/// Returns vectors whose Euclidean distances determine the metric.
+/// Returns vectors from whose Euclidean distances [`distance`] computes the distances by the metric.
 fn prepare(vectors: &Vectors, metric: Metric) -> Vectors {
     if metric == Metric::Cosine { vectors.normalized() } else { vectors.clone() }
 }

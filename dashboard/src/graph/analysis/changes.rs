@@ -104,14 +104,14 @@ impl GraphDiff {
         };
         let truncated = |text: String| text.chars().take(MAX_VALUE).collect::<String>();
         let mut out = Vec::new();
-        let mut compare = |property: &str, here: String, there: String| {
+        let mut compare_property = |property: &str, here: String, there: String| {
             if here != there {
                 out.push((property.to_owned(), truncated(here), truncated(there)));
             }
         };
-        compare("op", here.op.clone(), there.op.clone());
-        compare("device", here.device.clone(), there.device.clone());
-        compare("inputs", inputs(here).join(", "), inputs(there).join(", "));
+        compare_property("op", here.op.clone(), there.op.clone());
+        compare_property("device", here.device.clone(), there.device.clone());
+        compare_property("inputs", inputs(here).join(", "), inputs(there).join(", "));
         let names = here.attr.keys().chain(there.attr.keys().filter(|name| !here.attr.contains_key(*name)));
         for name in names.filter(|name| here.attr.get(*name) != there.attr.get(*name)) {
             let text = |node: &NodeDef| node.attr.get(name).map_or_else(|| "none".to_owned(), attr_text);

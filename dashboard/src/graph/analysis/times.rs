@@ -90,7 +90,8 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Requests the sums if the graph or the data changed. `range` limits them to a range of trace `range.0`.
+    /// Requests the sums if the graph, the data or the range changed. `range` limits them to a range of trace
+    /// `range.0`.
     pub fn update(&mut self, Input { ctx, model, data }: Input<'_>, range: Option<(usize, Range<i64>)>) {
         if data.traces.is_empty() && data.logdirs.is_empty() {
             return;

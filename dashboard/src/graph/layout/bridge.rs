@@ -64,7 +64,8 @@ fn collect<'m>(
     ports_and_notes(&merged)
 }
 
-/// Gives ports to the heaviest outside items; the edges of the others become notes.
+/// Gives ports to the heaviest outside items that have data edges and few ends; all other edges and all control edges
+/// become notes.
 fn ports_and_notes(merged: &[Crossing]) -> Bridges {
     let mut bridges = Bridges::default();
     let mut groups: Vec<(&[Crossing], u64)> = merged

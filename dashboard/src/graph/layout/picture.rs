@@ -79,7 +79,8 @@ impl Picture {
         self.box_idx.get(&item).map(|&idx| &self.boxes[idx as usize])
     }
 
-    /// Returns the box of `item`, or else of the innermost visible scope around the item.
+    /// Returns the innermost visible box that holds the host of `item`: the item itself, or for an annotation the
+    /// annotated node.
     pub fn innermost_box(&self, model: &Model, item: ItemId) -> Option<&BoxLayout> {
         let mut ancestor = model.host(item);
         while ancestor != ItemId::ROOT {

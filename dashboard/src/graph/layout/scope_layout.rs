@@ -35,7 +35,7 @@ pub enum NoteKind {
 /// An annotation next to a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The item at the other end.
+    /// The item at the other end; the annotated item itself for [`NoteKind::More`].
     pub item: ItemId,
     pub kind: NoteKind,
 }
@@ -67,7 +67,7 @@ pub(crate) struct EdgeLayout {
     /// Left, top, right, bottom of the points.
     pub bounds: [f32; 4],
     pub width: f32,
-    /// Whether the edge ends at its consumer, rather than continuing inside an open scope.
+    /// Whether the edge ends at its consumer, rather than continuing across a border.
     pub has_head: bool,
 }
 

@@ -92,16 +92,16 @@ impl Model {
 }
 
 fn metaedges(model: &Model) -> Csr<MetaEdge> {
-    let mut flow: Vec<(ItemId, ItemId, ItemId, u32)> = Vec::with_capacity(model.flow.len());
+    let mut edge_ends: Vec<(ItemId, ItemId, ItemId, u32)> = Vec::with_capacity(model.flow.len());
     for (idx, edge) in model.flow.iter().enumerate() {
         if edge.src != edge.dst {
             let (src, dst) = (model.side_of(edge.src, edge.dst), model.side_of(edge.dst, edge.src));
-            flow.push((model.parent(src), src, dst, idx as u32));
+            edge_ends.push((model.parent(src), src, dst, idx as u32));
         }
     }
-    flow.sort_unstable();
+    edge_ends.sort_unstable();
     let mut metaedges: Vec<(u32, MetaEdge)> = Vec::new();
-    for &(scope, src, dst, idx) in &flow {
+    for &(scope, src, dst, idx) in &edge_ends {
         let edge = &model.flow[idx as usize];
         match metaedges.last_mut() {
             Some((_, last)) if (last.src, last.dst) == (src, dst) => last.add(edge),

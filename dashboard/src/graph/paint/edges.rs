@@ -245,11 +245,11 @@ mod tests {
     #[test]
     fn labels_keep_away_from_words() {
         let at = |x: f32, y: f32| Rect::from_min_size(pos2(x, y), vec2(40.0, 12.0));
-        let taken = [at(0.0, 0.0)];
-        assert_eq!(first_free([at(20.0, 4.0)], &taken), None, "over it");
-        assert_eq!(first_free([at(42.0, 0.0)], &taken), None, "next to it both read as one");
-        assert_eq!(first_free([at(0.0, 14.0)], &taken), None, "and so it does right below");
-        assert_eq!(first_free([at(42.0, 0.0), at(60.0, 0.0)], &taken), Some(at(60.0, 0.0)));
-        assert_eq!(first_free([at(0.0, 17.0)], &taken), Some(at(0.0, 17.0)));
+        let occupied = [at(0.0, 0.0)];
+        assert_eq!(first_free([at(20.0, 4.0)], &occupied), None, "over it");
+        assert_eq!(first_free([at(42.0, 0.0)], &occupied), None, "next to it both read as one");
+        assert_eq!(first_free([at(0.0, 14.0)], &occupied), None, "and so it does right below");
+        assert_eq!(first_free([at(42.0, 0.0), at(60.0, 0.0)], &occupied), Some(at(60.0, 0.0)));
+        assert_eq!(first_free([at(0.0, 17.0)], &occupied), Some(at(0.0, 17.0)));
     }
 }

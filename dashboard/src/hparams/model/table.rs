@@ -148,8 +148,8 @@ impl Table {
         self.columns.iter().find(|column| column.key == *key)
     }
 
-    /// Returns the indices of the sessions that pass the filters and whose label is shown, in order of a column and
-    /// whether descending, or else of the runs.
+    /// Returns the indices of the sessions that pass the filters and whose label is shown. `order` is a column and
+    /// whether it is descending; without it, the sessions keep their order.
     pub fn filtered_rows(
         &self,
         filters: &Filters,

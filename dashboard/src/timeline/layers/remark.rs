@@ -15,16 +15,16 @@ impl Layer for Remark {
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
         let Some(findings) = ctx.content.findings else { return };
         if let Some(text) = far::note(findings.residency) {
-            paint_note(painter, text, ctx.palette);
+            paint_remark(painter, text, ctx.palette);
         } else if let Some(ns) = findings.stalls.only_last_ns {
             let analysed = format::duration_ns(ns);
             let text = format!("Stalls shown for the last {analysed}. Zoom in to analyse other ranges.");
-            paint_note(painter, &text, ctx.palette);
+            paint_remark(painter, &text, ctx.palette);
         }
     }
 }
 
-fn paint_note(painter: &Painter, text: &str, p: &Palette) {
+fn paint_remark(painter: &Painter, text: &str, p: &Palette) {
     let room = painter.clip_rect().shrink(metrics::PAD);
     let galley = painter.layout(text.to_owned(), label_font(), p.text_strong, room.width());
     let rect = Align2::LEFT_BOTTOM.anchor_size(room.left_bottom(), galley.size());

@@ -10,8 +10,9 @@ pub struct CounterColumn {
     pub max: f64,
 }
 
-/// Returns the pixel columns in which a counter changes, so that steps stay sharp and short spikes are visible. Chunks
-/// of times and values have equal lengths.
+/// Returns the least and the greatest value of a counter in each pixel column in which the counter changes, so that
+/// steps stay sharp and short spikes are visible, and its values at the edges of the view. Chunks of times and values
+/// have equal lengths.
 pub fn counter_columns(time_chunks: &[&[i64]], value_chunks: &[&[f64]], frame: &Frame) -> Vec<CounterColumn> {
     let mut out: Vec<CounterColumn> = Vec::new();
     let mut last_value: Option<f64> = None;

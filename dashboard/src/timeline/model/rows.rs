@@ -58,7 +58,7 @@ pub struct Rows {
     pub list: Vec<Row>,
     /// The tracks that the user hid.
     pub hidden: Vec<TrackId>,
-    /// The number of tracks that the filter leaves out.
+    /// The number of tracks, neither hidden nor pinned, that the filter leaves out.
     pub n_filtered: usize,
 }
 
@@ -287,6 +287,9 @@ mod tests {
         folding.set_filter("worker");
         assert_eq!(shown(&folding), [TrackId(1), TrackId(2)]);
         assert_eq!(rows(&store, &folding).n_filtered, 1);
+        folding.toggle_pin(0);
+        assert_eq!(rows(&store, &folding).n_filtered, 0, "a pinned track is shown all the same");
+        folding.toggle_pin(0);
         folding.reveal(&store, 0);
         assert_eq!(shown(&folding).len(), 3, "what a link leads to is shown");
         for _ in 0..9 {

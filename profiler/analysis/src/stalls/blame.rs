@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::SliceId;
 
-/// Maximum number of parts of one gap; the rest of the gap is one more part. So many threads that wait for one long
-/// chain of ops do not each repeat the chain.
+/// Maximum number of parts of one gap; the rest of the gap is one more part. Thus the many threads that wait for one
+/// long chain of ops do not each repeat the chain.
 const MAX_PARTS: usize = 64;
 
 /// Finds causes and culprits of gaps.

@@ -60,7 +60,7 @@ enum Act {
     Host(i64, Cause),
     /// Launches work of a duration on a stream, after a latency.
     Launch { stream: usize, dur: i64, latency: i64 },
-    /// Waits for a stream, and returns `late` after its work ended.
+    /// Waits for a stream, and returns `late` after the call or the end of the work, whichever is later.
     Sync { stream: usize, late: i64 },
     /// Lets a stream's next work wait for the work that was launched on another stream before.
     Event { waits: usize, records: usize },

@@ -221,9 +221,9 @@ impl GatheredReader {
     }
 
     fn add_source(&mut self, path: PathBuf, clock: String, reader: FolderReader, process_numbers: BTreeMap<u32, u32>) {
-        let machine = self.clocks.entry(clock.clone()).or_default();
+        let machine_clock = self.clocks.entry(clock.clone()).or_default();
         if clock == self.collector_clock {
-            machine.clock = HostClock::of_this_host();
+            machine_clock.clock = HostClock::of_this_host();
         }
         self.sources
             .insert(path, Source { reader, clock, process_numbers, live: true, disk_bytes: 0, reported_offset: None });
@@ -304,9 +304,9 @@ impl GatheredReader {
     }
 
     fn poll_clocks(&mut self) -> io::Result<()> {
-        for (id, machine) in &mut self.clocks {
+        for (id, machine_clock) in &mut self.clocks {
             let live = self.sources.values().any(|s| s.clock == *id && s.reader.is_collector_alive());
-            machine.poll(&clocks::file::path(&self.dir, id), live)?;
+            machine_clock.poll(&clocks::file::path(&self.dir, id), live)?;
         }
         Ok(())
     }
@@ -325,9 +325,9 @@ impl GatheredReader {
 
     fn poll_source(&mut self, path: &Path) -> io::Result<Update> {
         let Some(source) = self.sources.get_mut(path) else { return Ok(Update::default()) };
-        let Some(machine) = self.clocks.get_mut(&source.clock) else { return Ok(Update::default()) };
+        let Some(machine_clock) = self.clocks.get_mut(&source.clock) else { return Ok(Update::default()) };
         let is_live = source.reader.is_collector_alive();
-        if !machine.is_synchronised() && is_live {
+        if !machine_clock.is_synchronised() && is_live {
             // The first exchange of stamps is expected soon.
             source.live = true;
             return Ok(Update::default());
@@ -345,20 +345,20 @@ impl GatheredReader {
         renumber(batch, numbers);
         self.match_messages(path, batch);
         let (Some(source), folder) = (self.sources.get_mut(path), &self.dir) else { return Ok(update) };
-        let Some(machine) = self.clocks.get_mut(&source.clock) else { return Ok(update) };
-        convert_times(batch, machine);
+        let Some(machine_clock) = self.clocks.get_mut(&source.clock) else { return Ok(update) };
+        convert_times(batch, machine_clock);
         let folder_name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
         for warning in batch.warnings.iter_mut().filter(|_| !folder_name.is_empty()) {
             warning.source = format!("{folder_name}: {}", warning.source);
             warning.text = format!("{folder_name}: {}", warning.text);
         }
-        machine.reported_offset = machine.offset();
-        if machine.reported_offset.is_some()
-            && (source.reported_offset != machine.reported_offset || !batch.names.is_empty())
+        machine_clock.reported_offset = machine_clock.offset();
+        if machine_clock.reported_offset.is_some()
+            && (source.reported_offset != machine_clock.reported_offset || !batch.names.is_empty())
         {
-            source.reported_offset = machine.reported_offset;
+            source.reported_offset = machine_clock.reported_offset;
             let clocks =
-                source.process_numbers.values().map(|pid| Name::Clock { pid: *pid, clock: machine.reported_offset });
+                source.process_numbers.values().map(|pid| Name::Clock { pid: *pid, clock: machine_clock.reported_offset });
             batch.names.extend(clocks);
         }
         Ok(update)
@@ -411,9 +411,9 @@ impl GatheredReader {
         let (Some(sender), Some(receiver)) = (clock(&sent), clock(&received)) else { return };
         let (of_sender, of_receiver) = Fact::from_message((sender, sent.at), (receiver, received.at));
         for (end, fact) in [(sent, of_sender), (received, of_receiver)] {
-            let Some(machine) = self.clocks.get_mut(&end.clock).filter(|m| !m.clock.is_collector()) else { continue };
+            let Some(machine_clock) = self.clocks.get_mut(&end.clock).filter(|m| !m.clock.is_collector()) else { continue };
             if let Some(fact) = fact {
-                machine.add_facts(vec![fact]);
+                machine_clock.add_facts(vec![fact]);
                 self.facts.push((end.clock, fact));
             }
         }
@@ -424,19 +424,19 @@ impl GatheredReader {
             let text = format!("{}: {error}", path.display());
             batch.warnings.push(Warning::new(WarningKind::Io, path.display().to_string(), 1, text));
         }
-        for (id, machine) in &self.clocks {
-            let n_contradictions = machine.clock.n_contradictions();
+        for (id, machine_clock) in &self.clocks {
+            let n_contradictions = machine_clock.clock.n_contradictions();
             if n_contradictions > 0 {
                 let text = format!(
                     "clock {id}: it did not hold still in {n_contradictions} places (a suspended or moved machine?); its bound does not hold there"
                 );
                 batch.warnings.push(Warning::new(WarningKind::Clock, format!("clock {id}"), n_contradictions, text));
             }
-            if !machine.is_synchronised() && machine.range.is_some() {
+            if !machine_clock.is_synchronised() && machine_clock.range.is_some() {
                 let text = format!("clock {id}: nothing is known of it; its times are not those of the others");
                 batch.warnings.push(Warning::new(WarningKind::Clock, format!("clock {id}"), 1, text));
             }
-            let n_damaged = machine.file.as_ref().map_or(0, ClockFile::n_damaged);
+            let n_damaged = machine_clock.file.as_ref().map_or(0, ClockFile::n_damaged);
             if n_damaged > 0 {
                 let text = format!("clock-{id}.bin: {n_damaged} frames do not check and were left out");
                 batch.warnings.push(Warning::new(WarningKind::Damage, format!("clock-{id}.bin"), n_damaged, text));
@@ -446,15 +446,15 @@ impl GatheredReader {
 }
 
 /// Converts the times of a batch to the collector's clock.
-fn convert_times(batch: &mut Batch, machine: &mut MachineClock) {
-    batch.origin = batch.origin.map(|at| machine.collector_ns(at));
+fn convert_times(batch: &mut Batch, machine_clock: &mut MachineClock) {
+    batch.origin = batch.origin.map(|at| machine_clock.collector_ns(at));
     for track in batch.tracks.values_mut() {
         for event in &mut track.events {
-            event.start = machine.collector_ns(event.start);
-            event.end = machine.collector_ns(event.end).max(event.start);
+            event.start = machine_clock.collector_ns(event.start);
+            event.end = machine_clock.collector_ns(event.end).max(event.start);
         }
         for open in track.open.iter_mut().flatten() {
-            open.start = machine.collector_ns(open.start);
+            open.start = machine_clock.collector_ns(open.start);
         }
     }
 }

@@ -139,12 +139,12 @@ impl SliceCursor for RemoteCursor<'_> {
         self.current.as_ref()?.1.as_ref()?.rows(ordinal)
     }
 
-    /// Returns the start of the block that would decide if that block is missing.
+    /// If the block that decides is missing, returns the index of its first slice.
     fn first_touching(&mut self, time: i64) -> u32 {
         self.partition_point(time, false, |slice| slice.end <= time && slice.start < time)
     }
 
-    /// Returns the end of the block that would decide if that block is missing.
+    /// If the block that decides is missing, returns the index after its last slice.
     fn first_from(&mut self, time: i64) -> u32 {
         self.partition_point(time, true, |slice| slice.start < time)
     }

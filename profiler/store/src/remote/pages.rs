@@ -260,11 +260,11 @@ impl PageLoader for RemotePages {
         !self.cache.lock().requested_tiles.is_empty() || !self.requested_blocks.lock().is_empty()
     }
 
-    fn args(&self, number: u32) -> Option<String> {
+    fn args(&self, args_id: u32) -> Option<String> {
         let mut cache = self.cache.lock();
-        let i = cache.first_args_ids.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
+        let i = cache.first_args_ids.partition_point(|(first, _)| *first <= args_id).checked_sub(1)?;
         let (_, key) = cache.first_args_ids[i];
-        cache.blocks.get(&key)?.args(number).map(ToOwned::to_owned)
+        cache.blocks.get(&key)?.args(args_id).map(ToOwned::to_owned)
     }
 
     fn memory_bytes(&self) -> usize {

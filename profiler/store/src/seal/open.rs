@@ -298,7 +298,7 @@ fn build_sidecar(
     problems: &mut Vec<String>,
 ) -> Result<Vec<u8>, TableError> {
     let io_error = |e| TableError::Part(PartError::Io(e));
-    let mut pyramids = SidecarWriter::new(Vec::new(), Layout::default().min_headers).map_err(io_error)?;
+    let mut sidecar = SidecarWriter::new(Vec::new(), Layout::default().min_headers).map_err(io_error)?;
     let mut lane_ends: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for group in 0..file.parts.len() {
         match file.read(group).and_then(|batch| RowGroup::from_batch(&batch, names)) {
@@ -310,13 +310,13 @@ fn build_sidecar(
                     if slice.start < previous_end {
                         return Err(TableError::Rows("the slices of a lane overlap"));
                     }
-                    pyramids.push(key.0, key.1, slice, rows.has_args(i)).map_err(io_error)?;
+                    sidecar.push(key.0, key.1, slice, rows.has_args(i)).map_err(io_error)?;
                 }
             }
             // Only the slices of this row group are missing.
             Err(problem) => problems.push(format!("{}: row group {group}: {problem}", SLICES.file_name())),
         }
-        pyramids.end_group();
+        sidecar.end_group();
     }
-    pyramids.finish(key.0, key.1).map_err(io_error)
+    sidecar.finish(key.0, key.1).map_err(io_error)
 }

@@ -75,7 +75,7 @@ const NO_GROUP: GroupEntry = GroupEntry { start: i64::MAX, end: i64::MIN, first_
 
 impl<W: Write> SidecarWriter<W> {
     pub(super) fn new(out: W, min_headers: usize) -> io::Result<SidecarWriter<W>> {
-        let mut pyramids = SidecarWriter {
+        let mut writer = SidecarWriter {
             out,
             offset: 0,
             crc: 0,
@@ -91,8 +91,8 @@ impl<W: Write> SidecarWriter<W> {
             min_headers,
             lower: Vec::new(),
         };
-        pyramids.write(&MAGIC)?;
-        Ok(pyramids)
+        writer.write(&MAGIC)?;
+        Ok(writer)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {

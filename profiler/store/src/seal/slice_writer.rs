@@ -90,7 +90,7 @@ pub(super) struct WrittenFiles {
 /// Writes `slices.parquet` and the sidecar.
 pub(super) struct SliceWriter {
     file: RowGroupWriter,
-    pyramids: SidecarWriter<BufWriter<File>>,
+    sidecar: SidecarWriter<BufWriter<File>>,
     window: Window,
     /// Rows of the window, ordered by start.
     order: Vec<KeyedRow>,
@@ -109,7 +109,7 @@ impl SliceWriter {
         let sidecar = BufWriter::with_capacity(1 << 17, sidecar);
         Ok(SliceWriter {
             file: RowGroupWriter::create(folder)?,
-            pyramids: SidecarWriter::new(sidecar, layout.min_headers).map_err(|e| SealError::Io(path, e))?,
+            sidecar: SidecarWriter::new(sidecar, layout.min_headers).map_err(|e| SealError::Io(path, e))?,
             window: Window::default(),
             order: Vec::new(),
             spare_order: Vec::new(),
@@ -195,12 +195,12 @@ impl SliceWriter {
                 None => self.window.args(slice.args),
             };
             let header = SliceHeader::from_event(slice, store.sites());
-            let pushed = self.pyramids.push(slice.id.track, slice.id.lane, header, args.is_some());
+            let pushed = self.sidecar.push(slice.id.track, slice.id.lane, header, args.is_some());
             pushed.map_err(|e| SealError::Io(SIDECAR.into(), e))?;
             group.push(slice, header);
             texts.append_option(args);
         }
-        self.pyramids.end_group();
+        self.sidecar.end_group();
         group.args = Some(Arc::new(texts.finish()));
         self.checksums.push(group.checksum());
         self.file.write(group.columns(store.sites(), names))?;
@@ -219,7 +219,7 @@ impl SliceWriter {
         let slices = self.file.finish()?;
         let (len, crc) = slices.last().map_or((0, 0), |footer| (footer.offset + footer.len, footer.crc));
         let io_error = |e| SealError::Io(SIDECAR.into(), e);
-        let sidecar = self.pyramids.finish(len, crc).map_err(io_error)?;
+        let sidecar = self.sidecar.finish(len, crc).map_err(io_error)?;
         let sidecar = sidecar.into_inner().map_err(|e| io_error(e.into_error()))?;
         sidecar.sync_all().map_err(io_error)?;
         let sidecar_bytes = sidecar.metadata().map_err(io_error)?.len();

@@ -104,7 +104,8 @@ impl SealedWriter {
         &self.store
     }
 
-    /// Writes all rows but the last `n_pending` flows and transfers.
+    /// Moves the slices into the window, which writes the earliest row groups if it is full, and writes the side rows
+    /// but the last `n_pending` flows and transfers.
     fn write_ready(&mut self, n_pending: usize) -> Result<(), SealError> {
         let (store, slices) = (&mut self.store, &mut self.slices);
         let side = store.drain_side(n_pending);

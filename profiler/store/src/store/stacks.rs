@@ -1,4 +1,4 @@
-//! Call stacks of samples. A stack is its caller's stack and one more frame; equal stacks are stored once.
+//! Call stacks of samples. A stack is stored as its caller's stack and one more frame.
 
 use rustc_hash::FxHashMap;
 use trace_model::{Frame, Function, NO_STACK, Stack};

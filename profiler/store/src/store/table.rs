@@ -1,4 +1,5 @@
-//! Tables of sites and nodes. Equal entries share one row, which is found by its key or by a process's id.
+//! Tables of sites and nodes. Equal entries share one row, which is found by
+//! its key, or by a pid and the id that this process gives the entry.
 
 use rustc_hash::FxHashMap;
 use trace_model::{NodeInfo, SiteInfo};

@@ -78,7 +78,8 @@ fn transfer_key(transfer: &Transfer) -> TransferKey {
     (transfer.scope, transfer.number, transfer.step_id)
 }
 
-/// Sets a stamp of a transfer. Returns false if the transfer has this stamp already, or the stamp's name is unknown.
+/// Sets a stamp of a transfer. Returns false if the transfer has this stamp already, or if no stamp has this name and
+/// kind.
 fn add_stamp(transfer: &mut Transfer, stamp: &Stamp<'_>) -> bool {
     let (slot, node) = match (stamp.name, stamp.kind) {
         ("enqueue", _) => (&mut transfer.enqueued, &mut transfer.sender),

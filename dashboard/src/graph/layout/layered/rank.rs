@@ -127,7 +127,7 @@ fn topological_order(graph: &Graph<'_>) -> Vec<u32> {
             }
         }
     }
-    // The arcs reversed for constraints can close another cycle, whose vertices come last, by index.
+    // The arcs reversed for constraints can close another cycle. Its vertices and those after it come last, by index.
     if order.len() < n {
         let is_placed: Vec<bool> = order.iter().fold(vec![false; n], |mut is_placed, &v| {
             is_placed[v as usize] = true;
@@ -180,7 +180,7 @@ fn shorten_edges(vertices: &[Vertex], graph: &Graph<'_>, order: &[u32], rank: &m
     }
 }
 
-/// Makes ranks consecutive; the first and the last rank hold only the vertices fixed to them.
+/// Makes ranks consecutive; vertices fixed to the first or the last rank are alone there.
 fn normalise(vertices: &[Vertex], rank: &mut [u32]) {
     let last = rank.iter().max().copied().unwrap_or(0) + 1;
     for (vertex, rank) in vertices.iter().zip(rank.iter_mut()) {

@@ -243,7 +243,7 @@ impl Reader for Perfetto {
     }
 }
 
-/// Whether the file ends within the next field.
+/// Whether the file ends within the next field. A varint that ends early is damage, not a cut.
 fn is_cut(bytes: &[u8]) -> bool {
     match next_packet(bytes) {
         Next::More(_) => true,
