@@ -20,6 +20,7 @@ struct Difference {
 }
 
 /// How the numbers of two values differ.
+#[derive(Default)]
 struct NumericDifference {
     /// The largest difference of two numbers.
     largest: f64,
@@ -27,13 +28,13 @@ struct NumericDifference {
     relative: f64,
     /// The index of the largest difference, in row-major order.
     largest_idx: usize,
-    /// The number of places where only one value is finite, or where NaN and infinities differ.
-    n_unlike: usize,
+    /// The number of elements of which at least one is not finite and that are not the same (two NaNs are).
+    n_non_finite_mismatches: usize,
 }
 
 impl Difference {
     fn is_equal(&self, tolerance: f64) -> bool {
-        self.numbers.as_ref().is_some_and(|n| n.n_unlike == 0 && n.relative <= tolerance)
+        self.numbers.as_ref().is_some_and(|n| n.n_non_finite_mismatches == 0 && n.relative <= tolerance)
     }
 }
 
@@ -97,7 +98,7 @@ fn difference(name: &str, a: &Tensor, b: &Tensor) -> Difference {
         (Ok(x), Ok(y)) if same_kind => Some(compare_numbers(&x, &y)),
         // Strings and other types without numbers are equal or not.
         _ if same_kind && a == b => {
-            Some(NumericDifference { largest: 0.0, relative: 0.0, largest_idx: 0, n_unlike: 0 })
+            Some(NumericDifference::default())
         }
         _ => None,
     };
@@ -105,11 +106,11 @@ fn difference(name: &str, a: &Tensor, b: &Tensor) -> Difference {
 }
 
 fn compare_numbers(x: &[f64], y: &[f64]) -> NumericDifference {
-    let mut found = NumericDifference { largest: 0.0, relative: 0.0, largest_idx: 0, n_unlike: 0 };
+    let mut found = NumericDifference::default();
     let mut magnitude = 0f64;
     for (i, (x, y)) in x.iter().zip(y).enumerate() {
         if !x.is_finite() || !y.is_finite() {
-            found.n_unlike += usize::from(!(x == y || x.is_nan() && y.is_nan()));
+            found.n_non_finite_mismatches += usize::from(!(x == y || x.is_nan() && y.is_nan()));
             continue;
         }
         magnitude = magnitude.max(x.abs());
@@ -129,7 +130,7 @@ fn print_result(args: &args::Compare, differences: &[Difference]) {
             json!({
                 "name": d.name, "a": d.types.0, "b": d.types.1, "equal": d.is_equal(args.tolerance),
                 "largest": n.map(|n| n.largest), "relative": n.map(|n| n.relative), "at": n.map(|n| n.largest_idx),
-                "unlike": n.map(|n| n.n_unlike),
+                "unlike": n.map(|n| n.n_non_finite_mismatches),
             })
         };
         let outputs: Vec<_> = differences.iter().map(each).collect();
@@ -155,8 +156,8 @@ fn difference_line(d: &Difference, tolerance: f64) -> String {
     if n.largest > 0.0 {
         line += &format!(", at element {}", n.largest_idx);
     }
-    if n.n_unlike > 0 {
-        line += &format!(", {} not finite in one only", n.n_unlike);
+    if n.n_non_finite_mismatches > 0 {
+        line += &format!(", {} non-finite elements differ", n.n_non_finite_mismatches);
     }
     line
 }
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn differences_are_found() {
         let n = compare_numbers(&[1.0, -4.0, f64::NAN, f64::INFINITY], &[1.0, -4.5, f64::NAN, f64::NEG_INFINITY]);
-        assert_eq!((n.largest, n.relative, n.largest_idx, n.n_unlike), (0.5, 0.125, 1, 1));
+        assert_eq!((n.largest, n.relative, n.largest_idx, n.n_non_finite_mismatches), (0.5, 0.125, 1, 1));
         let d = difference("x", &Tensor::scalar(1f32), &Tensor::vector(&[1f32]));
         assert!(!d.is_equal(1.0) && d.numbers.is_none());
         assert!(difference("s", &Tensor::string("a"), &Tensor::string("a")).is_equal(0.0));

@@ -1,5 +1,5 @@
-//! The `stepscope` command. Exit code 0: done; 1: the work failed; 2: wrong use or bad input; 130 and the like: ended
-//! by a signal.
+//! The `stepscope` command. Exit codes: 0 done; 1 the work failed; 2 wrong use or bad input; 128 + n ended by signal n.
+//! A command that runs another program passes on that program's code.
 
 // First: the other modules use its macros.
 #[macro_use]

@@ -238,7 +238,7 @@ impl App {
         self.remember(&data);
         self.keys(ui, &data);
         self.top_bar(ui, &data);
-        let is_empty = !shell::shows_anything(&data);
+        let is_empty = !shell::can_show_panels(&data);
         egui::CentralPanel::no_frame().show(ui, |ui| {
             if is_empty {
                 ui.painter().rect_filled(ui.max_rect(), 0.0, theme::palette(ui).panel);
@@ -305,7 +305,7 @@ impl App {
                 }
             }
         }
-        if let Some(kind) = shell::kind_of(data).filter(|_| self.has_started) {
+        if let Some(kind) = shell::layout_key(data).filter(|_| self.has_started) {
             let layout = self.tabs.layout();
             if self.memory.config.layouts.get(kind) != Some(&layout) {
                 self.memory.config.layouts.insert(kind.to_owned(), layout);
@@ -319,22 +319,22 @@ impl App {
         let is_loading = data.sources.iter().any(|s| s.status == Status::Loading);
         if !self.has_started && is_loading {
             // Data that arrives first is shown at once, rather than an empty panel in front of it.
-            let has_some = shell::has_something_now(data, self.tabs.front());
-            let first = self.tabs.kinds().find(|kind| shell::has_something_now(data, *kind));
+            let has_some = shell::has_contents_now(data, self.tabs.front());
+            let first = self.tabs.kinds().find(|kind| shell::has_contents_now(data, *kind));
             if let Some(kind) = first.filter(|_| !has_some) {
                 self.tabs.activate(kind);
             }
         }
         if !self.has_started && !is_loading {
             self.has_started = true;
-            let stored_layout = shell::kind_of(data).and_then(|kind| self.memory.config.layouts.get(kind)).cloned();
+            let stored_layout = shell::layout_key(data).and_then(|kind| self.memory.config.layouts.get(kind)).cloned();
             if let Some(layout) = stored_layout {
                 self.tabs.arrange(&layout);
             }
             let visible = self.tabs.visible();
-            match visible.iter().find(|kind| shell::has_something(data, **kind)) {
+            match visible.iter().find(|kind| shell::has_contents(data, **kind)) {
                 Some(kind) if !self.memory.config.layouts.is_empty() => self.tabs.activate(*kind),
-                _ => self.tabs.activate(shell::first_panel(data)),
+                _ => self.tabs.activate(shell::default_panel(data)),
             }
         }
         if self.navigation.arrive(&mut self.tabs, data, &mut self.selection) {

@@ -23,7 +23,7 @@ use rustc_hash::FxHashSet;
 
 use crate::{
     run::{Problem, Runs},
-    stage::spare,
+    stage::point_pool,
     walk::{Identity, RunFile, identity, run_name, walk},
     watch::{Watch, WatchTarget},
 };
@@ -163,7 +163,7 @@ impl Logdir {
         self.read_files(now_ns, &file_changes.files, &mut changes);
         self.commit(problems_changed, &mut changes);
         if !changes.has_more {
-            spare::clear();
+            point_pool::clear();
             self.watch_roots();
         }
         self.n_polls += 1;

@@ -26,7 +26,7 @@ use form::Form;
 
 mod distribution;
 mod form;
-pub(crate) mod spare;
+pub(crate) mod point_pool;
 
 /// The fewest tags that a block is expected to have.
 const MIN_TAGS: usize = 16;
@@ -260,7 +260,7 @@ impl Segment {
             raw: value.tag.into(),
             name,
             rows: match kind {
-                Some(Kind::Scalar) => Rows::Scalar(spare::take(n_expected)),
+                Some(Kind::Scalar) => Rows::Scalar(point_pool::take(n_expected)),
                 Some(Kind::Histogram) => Rows::Histogram(PackedRows::default()),
                 Some(Kind::Media(_)) | None => Rows::Media(Vec::new()),
             },
@@ -403,7 +403,7 @@ impl SegmentTag {
         match (series, self.rows) {
             (Series::Scalar(series), Rows::Scalar(rows)) => {
                 series.append(&rows);
-                spare::give_back(rows);
+                point_pool::recycle(rows);
             }
             (Series::Histogram(series), Rows::Histogram(rows)) => series.append(&rows),
             (Series::Media(series), Rows::Media(mut rows)) => {

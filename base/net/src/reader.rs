@@ -47,11 +47,11 @@ impl Transports {
             }
             MEMORY_READS => self.outbox.lender().set_readable(),
             MPI_OFFER => mpi::Peer::from_offer(head).into_iter().for_each(|peer| self.outbox.set_mpi(peer)),
-            // The only other kind of the connection's own protocol: MEMORY_RELEASE.
-            _ => {
+            MEMORY_RELEASE => {
                 let ticket = head.try_into().map_err(|_| malformed_frame())?;
                 self.outbox.lender().release(u64::from_le_bytes(ticket));
             }
+            _ => return Err(malformed_frame()),
         }
         Ok(())
     }

@@ -60,6 +60,7 @@ macro_rules! with_socket {
 
 impl Stream {
     /// Connects to `to`; each step (connecting, each read and write of the handshake) takes at most `timeout`.
+    /// Connecting to a Unix socket has no timeout.
     pub(crate) fn connect(to: &Address, security: Option<&Security>, timeout: Duration) -> Result<Stream, NetError> {
         if let Some((seat, network)) = simulated::current_seat() {
             return Ok(network.connect(&seat, to, timeout)?.into());

@@ -65,11 +65,12 @@ pub struct Train {
     #[arg(long, value_name = "FILE|env|mpi", conflicts_with_all = ["workers", "devices", "device", "dump_graphs", "numerics"])]
     pub cluster: Option<PathBuf>,
     #[arg(long, value_name = "N", requires = "checkpoint_dir", help = format!(
-        "How often a run that loses a process continues from its newest checkpoint [default: {DEFAULT_MAX_RESTARTS}]"
+        "How often a run may continue from its newest checkpoint after it lost a process [default: {DEFAULT_MAX_RESTARTS}]"
     ))]
     pub max_restarts: Option<u32>,
-    /// Seconds to wait for tasks of the cluster that cannot be reached [default: 60]
-    #[arg(long, value_name = "SECONDS", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "SECONDS", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..), help = format!(
+        "Seconds to wait for tasks of the cluster that cannot be reached [default: {DEFAULT_PATIENCE_S}]"
+    ))]
     pub patience: Option<u32>,
     /// For launchers: the number of the attempt
     #[arg(long, hide = true, value_name = "N", requires_all = ["cluster", "logdir"])]
@@ -83,6 +84,8 @@ pub struct Train {
 
 /// How often a run in several processes may start again without `--max-restarts`.
 pub const DEFAULT_MAX_RESTARTS: u32 = 10;
+/// Seconds to wait for tasks that cannot be reached, without `--patience`.
+const DEFAULT_PATIENCE_S: u32 = 60;
 
 impl Train {
     /// The model with its data.
@@ -92,7 +95,7 @@ impl Train {
 
     /// How long to wait for tasks that cannot be reached.
     pub fn patience(&self) -> Duration {
-        Duration::from_secs(self.patience.unwrap_or(60).into())
+        Duration::from_secs(self.patience.unwrap_or(DEFAULT_PATIENCE_S).into())
     }
 }
 
@@ -234,7 +237,7 @@ pub struct Training {
     /// Give each device variables of its own, and average the gradients among all of them at once (ring all-reduce)
     #[arg(long, conflicts_with = "asynchronous")]
     pub all_reduce: bool,
-    /// Wait in each step for the gradients of all devices or workers but N, whichever come first; late ones are dropped
+    /// Wait in each step only for the first gradients, from all devices or workers but N; later ones are dropped
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=255), conflicts_with_all = ["asynchronous", "all_reduce"])]
     pub backup_workers: Option<u16>,
     /// Checkpoints go here, a folder or (built with the feature `s3`) s3://BUCKET/PREFIX; if there are any, the run continues

@@ -144,14 +144,14 @@ fn gl() -> Check {
 
 fn cuda() -> Check {
     let found = ["libcuda.so.1", "libcuda.so"].into_iter().find(|name| can_load(name));
-    let remedy = "install NVIDIA's driver; without a GPU nothing is lost but GPU devices";
+    let remedy = "install NVIDIA's driver; only GPU devices need it";
     library("CUDA driver", found, "GPU devices", remedy)
 }
 
 /// Whether the engine can compute on a GPU, and why not.
 fn gpus() -> Check {
     let problem = cuda::device::problem().map(|problem| ("none".to_owned(), problem));
-    let found = problem.map_or_else(|| Ok(format!("{} devices", cuda::device::count())), Err);
+    let found = problem.map_or_else(|| Ok(text::count_of(cuda::device::count() as u64, "device")), Err);
     Check::from_result("GPU", "devices of type GPU", found)
 }
 

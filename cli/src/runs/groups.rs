@@ -51,7 +51,7 @@ pub fn print(groups: &[Group], is_json: bool, writer: &mut impl Write) -> io::Re
     Ok(())
 }
 
-/// A number with about six digits.
+/// Formats a number with six decimals, or in scientific notation with six digits if it is very small or large.
 fn short_number(value: f64) -> String {
     let is_plain = value == 0.0 || (1e-4..1e6).contains(&value.abs());
     if is_plain { format!("{value:.6}") } else { format!("{value:.5e}") }

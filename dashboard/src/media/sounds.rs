@@ -72,7 +72,7 @@ impl SoundCard {
             None => ui.ctx().request_repaint_after_secs(REDRAW_S),
             Some(is_played) => {
                 if !is_played {
-                    self.trouble = Some("The player could not play it: there may be no sound output.".into());
+                    self.trouble = Some("Cannot play the sound: there may be no audio output".into());
                 }
                 self.at[i] = 0.0;
                 self.playing = None;

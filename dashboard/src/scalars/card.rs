@@ -1,7 +1,7 @@
 //! The card of one tag: title, newest values, chart.
 
 use super::{
-    against::Against,
+    paired::PairedSeries,
     band::{self, Band},
     curve::{Curve, CurveSettings},
     paint::{self, Weight},
@@ -44,7 +44,7 @@ const REFRESH_S: f64 = 0.5;
 #[derive(Debug, Default)]
 pub struct Card {
     curves: FxHashMap<Arc<str>, Curve>,
-    against: FxHashMap<Arc<str>, Against>,
+    paired: FxHashMap<Arc<str>, PairedSeries>,
     bands: Bands,
     picture: Picture,
     /// The part that is shown; `None` fits everything and follows growth.
@@ -95,8 +95,8 @@ impl Card {
         state: (bool, Option<bool>),
     ) -> CardClicks {
         let settings = view.curve;
-        let mut against = std::mem::take(&mut self.against);
-        let lines = lines(&mut against, row, data, view, ui.input(|i| i.time));
+        let mut paired = std::mem::take(&mut self.paired);
+        let lines = lines(&mut paired, row, data, view, ui.input(|i| i.time));
         let (clicks, outer) = card_frame(ui, (ViewKind::Scalars, row), state, selection, |ui, selection| {
             last_values(ui, &lines, selection);
         });
@@ -109,7 +109,7 @@ impl Card {
                 self.picture.show(ui, &frame);
             }
             ui.ctx().request_repaint();
-            self.against = against;
+            self.paired = paired;
             return clicks;
         }
         self.update_bands(&lines, data, view, ui.input(|i| i.time));
@@ -140,7 +140,7 @@ impl Card {
             }
         }
         self.pointer(ui, &response, &frame, &lines, view, selection);
-        self.against = against;
+        self.paired = paired;
         clicks
     }
 
@@ -363,7 +363,7 @@ impl Card {
 
 /// The tag's series with points, on the chosen axis.
 fn lines<'a>(
-    against: &'a mut FxHashMap<Arc<str>, Against>,
+    paired: &'a mut FxHashMap<Arc<str>, PairedSeries>,
     row: &'a TagRow,
     data: &'a Data,
     view: &CardView<'_>,
@@ -373,20 +373,20 @@ fn lines<'a>(
     let series_of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
     let own_series = |member: &'a Member| series_of(member, member.tag.as_deref().unwrap_or(&row.tag));
     if view.x_tag.is_none() {
-        against.clear();
+        paired.clear();
     }
     for (member, x_tag) in row.members.iter().filter_map(|member| Some((member, view.x_tag?))) {
         if let (Some(series), Some(other)) = (own_series(member), series_of(member, x_tag)) {
-            against.entry(member.label.clone()).or_default().update(series, other, view.curve.smoothing, now);
+            paired.entry(member.label.clone()).or_default().update(series, other, view.curve.smoothing, now);
         }
     }
-    let against = &*against;
+    let paired = &*paired;
     let line = |member: &'a Member| {
         let (points, generation) = match view.x_tag {
             None => (Points::new(own_series(member)?), 0),
             Some(x_tag) => {
                 series_of(member, x_tag)?;
-                let pairing = against.get(&member.label)?;
+                let pairing = paired.get(&member.label)?;
                 (pairing.points(), pairing.generation())
             }
         };
@@ -419,7 +419,7 @@ fn last_values(ui: &mut Ui, lines: &[Line<'_>], selection: &Selection) {
         // The newest by step: against another tag, points are in the order of that tag's values.
         let series = line.points.series();
         let latest = || series.points().max_by_key(|point| point.step);
-        let last = if line.points.has_own_x() { latest() } else { series.last() };
+        let last = if line.points.has_tag_x() { latest() } else { series.last() };
         let Some(last) = last.map(|point| point.value) else { continue };
         if ui.available_width() < metrics::VALUE_W {
             ui.weak(format!("+{}", lines.len() - nth)).on_hover_text("runs whose last values have no room here");

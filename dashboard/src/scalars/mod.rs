@@ -21,7 +21,7 @@ use crate::{
 };
 use card::{Card, CardView};
 use model::{
-    against, band, curve,
+    paired, band, curve,
     layouts::{self, Layouts},
     points, range,
 };

@@ -7,7 +7,7 @@ use crate::{
 use summaries::Series;
 
 /// Whether a panel has something to show or will have: a run in progress will write scalars.
-pub fn has_something(data: &Data, kind: ViewKind) -> bool {
+pub fn has_contents(data: &Data, kind: ViewKind) -> bool {
     let has = |kind: fn(&Series) -> bool| data.runs().any(|r| r.run.series.values().any(kind));
     match kind {
         ViewKind::Scalars => {
@@ -25,34 +25,35 @@ pub fn has_something(data: &Data, kind: ViewKind) -> bool {
 }
 
 /// The first panel that has something to show.
-pub fn first_panel(data: &Data) -> ViewKind {
+pub fn default_panel(data: &Data) -> ViewKind {
     let order = [ViewKind::Scalars, ViewKind::Timeline, ViewKind::Graph, ViewKind::Histograms, ViewKind::Media];
-    order.into_iter().find(|kind| has_something(data, *kind)).unwrap_or(ViewKind::Scalars)
+    order.into_iter().find(|kind| has_contents(data, *kind)).unwrap_or(ViewKind::Scalars)
 }
 
 /// Whether a panel has something to show already, while data is still being read.
-pub fn has_something_now(data: &Data, kind: ViewKind) -> bool {
+pub fn has_contents_now(data: &Data, kind: ViewKind) -> bool {
     let has_slices = || data.traces.iter().any(|trace| trace.store.tracks().iter().any(|track| track.n_slices() > 0));
     match kind {
         ViewKind::Scalars => data.runs().any(|r| r.run.series.values().any(|s| matches!(s, Series::Scalar(_)))),
         ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => has_slices(),
         // Queries can be run, but without one the panel is empty.
         ViewKind::Sql => false,
-        kind => has_something(data, kind),
+        kind => has_contents(data, kind),
     }
 }
 
-/// Whether anything can be shown already.
-pub fn shows_anything(data: &Data) -> bool {
+/// Whether the panels replace the start screen: while data is loading, once one of them has contents; afterwards, if
+/// anything is open.
+pub fn can_show_panels(data: &Data) -> bool {
     let is_loading = data.sources.iter().any(|source| source.status == Status::Loading);
     match is_loading {
-        true => ViewKind::ALL.into_iter().any(|kind| has_something_now(data, kind)),
-        false => kind_of(data).is_some(),
+        true => ViewKind::ALL.into_iter().any(|kind| has_contents_now(data, kind)),
+        false => layout_key(data).is_some(),
     }
 }
 
-/// The kind of the open data, under which the layout of the panels is stored; `None` while nothing is open.
-pub fn kind_of(data: &Data) -> Option<&'static str> {
+/// The key of the stored layout of the panels, by what is open; `None` while nothing is.
+pub fn layout_key(data: &Data) -> Option<&'static str> {
     match (data.logdirs.is_empty(), data.traces.is_empty(), data.graphs.is_empty()) {
         (false, false, _) => Some("run"),
         (false, true, _) => Some("logdir"),

@@ -14,7 +14,7 @@ mod start;
 mod status;
 mod top_bar;
 
-pub use contents::{first_panel, has_something, has_something_now, kind_of, shows_anything};
+pub use contents::{default_panel, has_contents, has_contents_now, layout_key, can_show_panels};
 pub use dialogs::{
     Choice, CommandPalette, OpenDialog, Panels, PendingSaves, ProblemsWindow, SaveDialog, SourceAction, drop_target,
     settings_ui, shortcuts_ui,

@@ -13,7 +13,7 @@ use ui::format;
 /// Wall time over which the rate in steps per second is measured, seconds.
 const RATE_WINDOW_S: f64 = 5.0;
 
-/// [`RunFacts::of_newest_run`] the open data, cached, so that thousands of series are not searched in every frame.
+/// [`RunFacts::of_newest_run`] of the open data, cached, so that thousands of series are not searched in every frame.
 #[derive(Debug, Default)]
 pub struct RunFactsCache {
     key: Option<FactsKey>,

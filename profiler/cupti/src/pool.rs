@@ -37,12 +37,12 @@ unsafe impl Send for Slot {}
 unsafe impl Sync for Slot {}
 
 /// A fixed number of buffers for CUPTI to fill.
-pub(crate) struct Pool {
+pub(crate) struct BufferPool {
     slots: Vec<Slot>,
     /// The number of requests for which no buffer was free.
     n_refused: AtomicU64,
     /// The number of returned buffers that had not been lent.
-    n_foreign: AtomicU64,
+    n_not_lent: AtomicU64,
 }
 
 /// A buffer with records, which returns to the pool when this is dropped.
@@ -54,19 +54,19 @@ pub(crate) struct FullBuffer<'a> {
     n_valid_bytes: usize,
 }
 
-impl Pool {
+impl BufferPool {
     /// Allocates `n` buffers, fewer where the system has less memory.
-    pub(crate) fn new(n: usize) -> Pool {
+    pub(crate) fn new(n: usize) -> BufferPool {
         let slots = (0..n).filter_map(|_| {
             // SAFETY: the layout has a size.
             let memory = NonNull::new(unsafe { alloc_zeroed(layout()) })?;
             let (state, n_valid_bytes) = (AtomicU8::new(FREE), AtomicUsize::new(0));
             Some(Slot { memory, state, n_valid_bytes, context: AtomicUsize::new(0), stream: AtomicU64::new(0) })
         });
-        Pool { slots: slots.collect(), n_refused: AtomicU64::new(0), n_foreign: AtomicU64::new(0) }
+        BufferPool { slots: slots.collect(), n_refused: AtomicU64::new(0), n_not_lent: AtomicU64::new(0) }
     }
 
-    /// Lends CUPTI a free buffer until [`Pool::give_back`]; counts the request where none is free.
+    /// Lends CUPTI a free buffer until [`BufferPool::take_back`]; counts the request where none is free.
     pub(crate) fn lend(&self) -> Option<NonNull<u8>> {
         let slot = self.slots.iter().find(|slot| slot.exchange(FREE, LENT));
         if slot.is_none() {
@@ -76,10 +76,10 @@ impl Pool {
     }
 
     /// Takes a buffer back from CUPTI; its first `n_valid_bytes` bytes are records.
-    pub(crate) fn give_back(&self, buffer: *const u8, n_valid_bytes: usize, context: usize, stream: u32) {
+    pub(crate) fn take_back(&self, buffer: *const u8, n_valid_bytes: usize, context: usize, stream: u32) {
         let slot_of_buffer = self.slots.iter().find(|slot| std::ptr::eq(slot.memory.as_ptr(), buffer));
         let Some(slot) = slot_of_buffer.filter(|slot| slot.state.load(Ordering::Relaxed) == LENT) else {
-            self.n_foreign.fetch_add(1, Ordering::Relaxed);
+            self.n_not_lent.fetch_add(1, Ordering::Relaxed);
             return;
         };
         slot.n_valid_bytes.store(n_valid_bytes.min(BUFFER_BYTES), Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Pool {
 
     /// The number of requests for which no buffer was free, and of returned buffers that had not been lent.
     pub(crate) fn error_counts(&self) -> (u64, u64) {
-        (self.n_refused.load(Ordering::Relaxed), self.n_foreign.load(Ordering::Relaxed))
+        (self.n_refused.load(Ordering::Relaxed), self.n_not_lent.load(Ordering::Relaxed))
     }
 }
 
@@ -145,15 +145,15 @@ mod tests {
 
     #[test]
     fn buffers_go_round_and_nobody_waits() {
-        let pool = Pool::new(2);
+        let pool = BufferPool::new(2);
         let (a, b) = (pool.lend().unwrap(), pool.lend().unwrap());
         assert_eq!((pool.lend(), pool.error_counts()), (None, (1, 0)));
         assert_eq!(a.as_ptr() as usize % 8, 0);
         // SAFETY: lent to this test, and long enough.
         unsafe { b.as_ptr().write(7) };
-        pool.give_back(b.as_ptr(), 1, 11, 3);
-        pool.give_back(b.as_ptr(), 1, 11, 3);
-        pool.give_back([0u8].as_ptr(), 1, 0, 0);
+        pool.take_back(b.as_ptr(), 1, 11, 3);
+        pool.take_back(b.as_ptr(), 1, 11, 3);
+        pool.take_back([0u8].as_ptr(), 1, 0, 0);
         assert_eq!(pool.error_counts(), (1, 2), "returned twice, and another's");
         {
             let full = pool.take_full().unwrap();
@@ -161,13 +161,13 @@ mod tests {
             assert!(pool.take_full().is_none() && pool.lend().is_none());
         }
         assert_eq!(pool.lend(), Some(b));
-        pool.give_back(a.as_ptr(), usize::MAX, 0, 0);
+        pool.take_back(a.as_ptr(), usize::MAX, 0, 0);
         assert_eq!(pool.take_full().unwrap().bytes().len(), BUFFER_BYTES);
     }
 
     #[test]
     fn threads_never_share_a_buffer() {
-        let pool = Pool::new(4);
+        let pool = BufferPool::new(4);
         std::thread::scope(|scope| {
             for mark in 1..=3u8 {
                 let pool = &pool;
@@ -179,7 +179,7 @@ mod tests {
                         bytes.fill(mark);
                         std::thread::yield_now();
                         assert!(bytes.iter().all(|b| *b == mark));
-                        pool.give_back(buffer.as_ptr(), 64, 0, 0);
+                        pool.take_back(buffer.as_ptr(), 64, 0, 0);
                     }
                 });
             }

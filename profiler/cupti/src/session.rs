@@ -4,7 +4,7 @@
 use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
 use crate::library::{CuptiError, CuptiLibrary, Library};
-use crate::pool::{BUFFER_BYTES, N_BUFFERS, Pool};
+use crate::pool::{BUFFER_BYTES, N_BUFFERS, BufferPool};
 use crate::translate::{Report, Translator};
 use events::meta::NoteKind;
 use events::track::note;
@@ -57,12 +57,12 @@ pub fn probe(library: &dyn Library) -> Result<u32, Unavailable> {
 }
 
 /// The buffers, which live as long as the process, since CUPTI may retain one for any time.
-static POOL: OnceLock<Pool> = OnceLock::new();
+static POOL: OnceLock<BufferPool> = OnceLock::new();
 /// Whether a recorder runs; there is one at a time.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-fn pool() -> &'static Pool {
-    POOL.get_or_init(|| Pool::new(N_BUFFERS))
+fn pool() -> &'static BufferPool {
+    POOL.get_or_init(|| BufferPool::new(N_BUFFERS))
 }
 
 extern "C" fn lend_buffer(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
@@ -78,7 +78,7 @@ extern "C" fn lend_buffer(buffer: *mut *mut u8, size: *mut usize, max_records: *
 
 extern "C" fn return_buffer(context: *mut c_void, stream: u32, buffer: *mut u8, _size: usize, valid: usize) {
     if !buffer.is_null() {
-        pool().give_back(buffer, valid, context as usize, stream);
+        pool().take_back(buffer, valid, context as usize, stream);
     }
 }
 

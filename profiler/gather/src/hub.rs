@@ -151,12 +151,12 @@ impl Hub {
     /// Writes an exchange of stamps to its clock's file.
     pub(crate) fn store_exchange(&self, clock: &str, exchange: &Exchange) -> io::Result<()> {
         let exchange = clocks::Exchange {
-            asked: exchange.asked_ns,
-            received: exchange.received_ns,
-            sent: exchange.sent_ns,
-            answered: exchange.answered_ns,
+            request_sent: exchange.asked_ns,
+            request_received: exchange.received_ns,
+            response_sent: exchange.sent_ns,
+            response_received: exchange.answered_ns,
         };
-        if !exchange.is_sound() || clock == self.clock.id {
+        if !exchange.is_monotonic() || clock == self.clock.id {
             return Ok(());
         }
         self.append(clock, &clocks::file::exchange_frame(&exchange))?;

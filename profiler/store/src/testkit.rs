@@ -12,8 +12,8 @@ pub static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 /// A store with origin 0 from lines such as
 ///
 /// ```text
-/// step 7: 0..100              a step slice on the track `main`
-/// step 8: on w0 0..100        the same on another track
+/// step 7: 0..100              a step slice on the track `main`, labelled `train`, with summary step 70
+/// step 8: on w0 0..100        a step slice labelled `init`, with summary step 0, on another track
 /// w0 A 0..10                  an op slice of the node `A` on the track `w0`, in the step above
 /// w0 B 12..28 by A queue 2    made ready by `A`, ready 2 ns before it started
 /// w1 shard B 13..20
@@ -108,7 +108,7 @@ impl Kit {
                 self.push(track, Event { depth, node, arg: step | 1, ..slice(range, site) });
             }
             [track, category, name, range, "says", args] => {
-                let site = self.site(track, category.trim_end_matches(':'), name);
+                let site = self.site(track, &category.trim_end_matches(':').replace('-', " "), name);
                 let args = self.batch.args(args);
                 self.push(track, Event { depth, args, ..slice(range, site) });
             }

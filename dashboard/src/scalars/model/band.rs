@@ -73,7 +73,7 @@ fn value_at(points: Points<'_>, axis: XAxis, x: f64, value: impl Fn(usize) -> f6
     let mut pieces: Vec<_> = points.series().pieces().collect();
     pieces.reverse();
     // With another tag's values as x, the points are sorted by x whatever their steps.
-    if points.has_own_x() {
+    if points.has_tag_x() {
         pieces.clear();
         pieces.push(0..points.len());
     }

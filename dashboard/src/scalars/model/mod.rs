@@ -1,6 +1,6 @@
 //! The contents of cards: points, curves, bands, figures of a range, and the layouts of runs. No egui here.
 
-pub mod against;
+pub mod paired;
 pub mod band;
 pub mod curve;
 pub mod layouts;

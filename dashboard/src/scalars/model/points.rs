@@ -9,7 +9,7 @@ use ui::chart::Scale;
 
 /// Another tag's values in place of the axis.
 #[derive(Clone, Debug, Default)]
-pub struct OwnX {
+pub struct TagX {
     /// The x of each point, smoothed where the values are.
     pub x: Vec<f64>,
     /// The smoothed values and the raw points; `None` without smoothing.
@@ -30,7 +30,7 @@ pub struct SmoothedPoints {
 #[derive(Clone, Copy, Debug)]
 pub struct Points<'a> {
     series: &'a ScalarSeries,
-    own: Option<&'a OwnX>,
+    own: Option<&'a TagX>,
     x_scale: Scale,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Points<'a> {
     ///
     /// # Panics
     /// When a point beyond the end of `x` is read.
-    pub fn at(series: &'a ScalarSeries, own: &'a OwnX) -> Self {
+    pub fn at(series: &'a ScalarSeries, own: &'a TagX) -> Self {
         Self { series, own: Some(own), x_scale: Scale::Linear }
     }
 
@@ -55,7 +55,7 @@ impl<'a> Points<'a> {
     }
 
     /// Whether x are another tag's values, which are ascending whatever the steps.
-    pub fn has_own_x(&self) -> bool {
+    pub fn has_tag_x(&self) -> bool {
         self.own.is_some()
     }
 
@@ -153,7 +153,7 @@ impl Pieces {
         (0..self.starts.len()).map(|i| self.starts[i]..self.starts.get(i + 1).copied().unwrap_or(self.n))
     }
 
-    /// Least and greatest x; an empty interval without points.
+    /// The minimum and maximum x; meaningless before the first update, and an empty interval without points.
     pub fn x_extent(&self) -> [f64; 2] {
         [self.x_min, self.x_max]
     }

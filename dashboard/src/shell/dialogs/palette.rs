@@ -3,7 +3,7 @@
 use crate::{
     Data, ViewKind,
     command::{Entry, SHELL, ShellCommand, keys_text},
-    shell::contents::has_something,
+    shell::contents::has_contents,
 };
 use egui::{Context, Key, Modifiers, Role, ScrollArea, TextEdit, Ui, WidgetInfo};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use ui::{
 
 /// Names of each kind that are searched, at most.
 const MAX_NAMES: usize = 50_000;
-/// Maximum number of listed names.
-const MAX_OFFERED: usize = 200;
+/// Maximum number of lines that are listed.
+const MAX_LINES: usize = 200;
 
 /// The action of a line of the palette.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,7 +167,7 @@ fn offers(ctx: &Context, data: &Data, panels: &Panels, front: ViewKind, text: &s
         }
     };
     // Commands of a panel without contents are of no use.
-    let useful = panels.commands.iter().filter(|(kind, _)| has_something(data, *kind));
+    let useful = panels.commands.iter().filter(|(kind, _)| has_contents(data, *kind));
     let (of_front, others): (Vec<_>, Vec<_>) = useful.partition(|(kind, _)| *kind == front);
     for (kind, entries) in of_front.into_iter().chain(others) {
         let bonus = if *kind == front { FRONT_BONUS } else { 0 };
@@ -190,7 +190,7 @@ fn offers(ctx: &Context, data: &Data, panels: &Panels, front: ViewKind, text: &s
     }
     // The sort is stable: equal scores stay in the order of the tables.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    scored.truncate(MAX_OFFERED);
+    scored.truncate(MAX_LINES);
     scored.into_iter().map(|(_, line)| line).collect()
 }
 
@@ -215,15 +215,15 @@ fn names(data: &Data, text: &str, out: &mut Vec<(i32, Line)>) {
         add(&node.name, "node", &|| Choice::Node(node.name.as_str().into()));
     }
     let mut ops = std::collections::BTreeSet::new();
+    let has_graph = data.graphs.iter().any(|g| !g.def.node.is_empty());
     for (trace_idx, trace) in data.traces.iter().enumerate() {
         let sites = trace.store.sites().iter().take(MAX_NAMES);
         ops.extend(sites.filter(|s| s.category == trace_model::Category::Op).map(|s| s.name.as_str()));
         for track in trace.store.tracks().iter().take(MAX_NAMES) {
             add(&track.name, track.kind.name(), &|| Choice::Track(trace_idx, track.id.0));
         }
-        // Only where no graph is open: a graph's nodes include those of its traces.
-        let nodes = trace.store.nodes().iter().filter(|_| data.graphs.iter().all(|g| g.def.node.is_empty()));
-        for node in nodes.take(MAX_NAMES) {
+        // A graph's nodes include those of its traces.
+        for node in trace.store.nodes().iter().take(if has_graph { 0 } else { MAX_NAMES }) {
             add(&node.name, "node", &|| Choice::Node(node.name.as_str().into()));
         }
     }

@@ -1,7 +1,7 @@
 //! The possible differences and rates of a clock at one time, given the facts: a convex polygon over (difference,
 //! rate).
 
-use super::fact::{Fact, MAX_DRIFT, Side, wander};
+use super::fact::{Fact, MAX_DRIFT, BoundKind, wander};
 
 /// Bounds at one time of a clock's difference to the collector's (ns to add), and of the difference's rate (ns per ns).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub(super) fn bounds_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds
     let half_plane = |fact: &Fact| {
         let away = fact.at.saturating_sub(at) as f64;
         let limit = i128::from(fact.limit) - i128::from(fact.at) - i128::from(base);
-        let slack = if fact.side == Side::Most { wander(away) } else { -wander(away) };
+        let slack = if fact.kind == BoundKind::Upper { wander(away) } else { -wander(away) };
         (away, limit as f64 + slack)
     };
     let loosest = |(away, limit): (f64, f64), sign: f64| limit + sign * MAX_DRIFT * away.abs();
@@ -53,7 +53,7 @@ pub(super) fn bounds_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds
     let mut clipped = Vec::new();
     for fact in least.iter().chain(most) {
         let (away, limit) = half_plane(fact);
-        let sign = if fact.side == Side::Most { 1.0 } else { -1.0 };
+        let sign = if fact.kind == BoundKind::Upper { 1.0 } else { -1.0 };
         clip(&corners, &mut clipped, |(difference, rate)| sign * (limit - difference - rate * away));
         std::mem::swap(&mut corners, &mut clipped);
         if corners.is_empty() {

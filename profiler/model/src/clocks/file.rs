@@ -5,15 +5,15 @@
 //! ```text
 //! byte 0   "STPX" an exchange, or "STPM" / "STPL" a fact: the collector's time was at most / at least the limit
 //!      4   crc u32: CRC-32C of bytes 0..4 and 8..40
-//!      8   asked i64, ns        of a fact: at i64
+//!      8   request_sent i64, ns        of a fact: at i64
 //!      16  received i64, ns                limit i64
 //!      24  sent i64, ns                    zero
-//!      32  answered i64, ns                zero
+//!      32  response_received i64, ns                zero
 //! ```
 //!
 //! Damaged frames are left out and counted; an unfinished frame at the end waits for its remaining bytes.
 
-use super::fact::{Exchange, Fact, Side};
+use super::fact::{Exchange, Fact, BoundKind};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -46,13 +46,13 @@ pub fn is_clock_file(path: &Path) -> bool {
 /// An exchange as a frame.
 #[must_use]
 pub fn exchange_frame(exchange: &Exchange) -> [u8; FRAME_BYTES] {
-    frame(*b"STPX", [exchange.asked, exchange.received, exchange.sent, exchange.answered])
+    frame(*b"STPX", [exchange.request_sent, exchange.request_received, exchange.response_sent, exchange.response_received])
 }
 
 /// A fact as a frame.
 #[must_use]
 pub fn fact_frame(fact: &Fact) -> [u8; FRAME_BYTES] {
-    let tag = if fact.side == Side::Most { *b"STPM" } else { *b"STPL" };
+    let tag = if fact.kind == BoundKind::Upper { *b"STPM" } else { *b"STPL" };
     frame(tag, [fact.at, fact.limit, 0, 0])
 }
 
@@ -81,11 +81,11 @@ fn parse_facts(frame: &[u8]) -> Option<Vec<Fact>> {
     let fact = |side| vec![Fact { at: value(0), limit: value(1), side }];
     match &frame[..4] {
         b"STPX" => {
-            let exchange = Exchange { asked: value(0), received: value(1), sent: value(2), answered: value(3) };
-            Some(if exchange.is_sound() { exchange.facts().to_vec() } else { Vec::new() })
+            let exchange = Exchange { request_sent: value(0), request_received: value(1), response_sent: value(2), response_received: value(3) };
+            Some(if exchange.is_monotonic() { exchange.facts().to_vec() } else { Vec::new() })
         }
-        b"STPM" => Some(fact(Side::Most)),
-        b"STPL" => Some(fact(Side::Least)),
+        b"STPM" => Some(fact(BoundKind::Upper)),
+        b"STPL" => Some(fact(BoundKind::Lower)),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@
 //! both directions are alike.
 //!
 //! It is assumed that clocks differ in rate by at most [`MAX_DRIFT`], and that the rate changes by at most
-//! [`fact::MAX_WANDER`]; the quartz of a machine does a tenth of that. At each *knot*, every [`KNOT_NS`], the facts
+//! [`fact::MAX_WANDER_PER_S`]; the quartz of a machine does a tenth of that. At each *knot*, every [`KNOT_NS`], the facts
 //! nearby are half-planes for two unknowns: the difference of the clocks and their rate at the knot. Their intersection
 //! is a polygon ([`bounds`]); its smallest and largest difference bound the true one for any delays. Between knots the
 //! bounds are interpolated, and widened by the wander that is possible there; after the last exchange they widen with
@@ -18,7 +18,7 @@ pub mod file;
 
 use bounds::{Bounds, bounds_at};
 use fact::wander;
-pub use fact::{Exchange, Fact, MAX_DRIFT, Side};
+pub use fact::{Exchange, Fact, MAX_DRIFT, BoundKind};
 pub use file::ClockFile;
 
 /// Time between two knots, ns.
@@ -43,8 +43,8 @@ impl Fact {
         let (Some(send), Some(receipt)) = (sender.interval(sent), receiver.interval(received)) else {
             return (None, None);
         };
-        let of_sender = (receipt.1 < send.1).then_some(Fact { at: sent, limit: receipt.1, side: Side::Most });
-        let of_receiver = (send.0 > receipt.0).then_some(Fact { at: received, limit: send.0, side: Side::Least });
+        let of_sender = (receipt.1 < send.1).then_some(Fact { at: sent, limit: receipt.1, kind: BoundKind::Upper });
+        let of_receiver = (send.0 > receipt.0).then_some(Fact { at: received, limit: send.0, kind: BoundKind::Lower });
         (of_sender, of_receiver)
     }
 }
@@ -85,7 +85,7 @@ impl HostClock {
     /// Adds facts for the next [`HostClock::solve`].
     pub fn add_facts(&mut self, facts: impl IntoIterator<Item = Fact>) {
         for fact in facts {
-            let list = if fact.side == Side::Least { &mut self.least } else { &mut self.most };
+            let list = if fact.kind == BoundKind::Lower { &mut self.least } else { &mut self.most };
             let position = list.partition_point(|f| f.at <= fact.at);
             list.insert(position, fact);
             if list.len() > MAX_FACTS {
@@ -235,7 +235,7 @@ fn thin(facts: &mut Vec<Fact>) {
 /// How tight a fact is: comparable for facts of one side at about the same time.
 fn tightness(fact: &Fact) -> i64 {
     let difference = fact.limit.saturating_sub(fact.at);
-    if fact.side == Side::Least { difference } else { difference.saturating_neg() }
+    if fact.kind == BoundKind::Lower { difference } else { difference.saturating_neg() }
 }
 
 /// Divides the facts within `window` of `at` into [`FACTS_PER_SIDE`] parts, and returns the tightest fact of each part.

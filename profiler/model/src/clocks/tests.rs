@@ -1,6 +1,6 @@
 //! Planted clocks: whatever the offset, the drift, its wander and the delays, the truth lies within the bounds.
 
-use super::fact::MAX_WANDER;
+use super::fact::MAX_WANDER_PER_S;
 use super::*;
 use proptest::prelude::*;
 
@@ -23,8 +23,8 @@ impl Planted {
     fn truth(&self, at: i64) -> f64 {
         let seconds = at as f64 * 1e-9;
         let omega = std::f64::consts::TAU / self.period;
-        // The second derivative is at most MAX_WANDER.
-        let amplitude = self.wave * MAX_WANDER / (omega * omega) * 1e9;
+        // The second derivative is at most MAX_WANDER_PER_S.
+        let amplitude = self.wave * MAX_WANDER_PER_S / (omega * omega) * 1e9;
         at as f64 + self.offset as f64 + self.drift * at as f64 + amplitude * (omega * seconds + self.phase).sin()
     }
 
@@ -58,12 +58,12 @@ fn exchanges(clock: Planted, base: (i64, i64), trips: &[Trip]) -> Vec<Exchange> 
     let mut made = Vec::new();
     for (pause, there, back, inside) in trips {
         now += pause;
-        let asked = clock.reads(now as f64);
+        let request_sent = clock.reads(now as f64);
         let received = now + delay(base.0, *there);
         let sent = received + inside;
         now = sent + delay(base.1, *back);
         // Stamped by a clock that counts whole ns: after it had come.
-        made.push(Exchange { asked: asked - 1, received, sent, answered: clock.reads(now as f64) });
+        made.push(Exchange { request_sent: request_sent - 1, request_received: received, response_sent: sent, response_received: clock.reads(now as f64) });
     }
     made
 }
@@ -98,11 +98,11 @@ proptest! {
         let made = exchanges(planted, base, &trips);
         let clock = solved(&made);
         prop_assert_eq!(clock.n_contradictions(), 0, "the clock is as assumed");
-        let (first, last) = (made[0].asked, made[made.len() - 1].answered);
+        let (first, last) = (made[0].request_sent, made[made.len() - 1].response_received);
         // No worse than the worst exchange alone, but for the wander.
-        let trip = made.iter().map(|e| e.answered - e.asked).max().unwrap_or(0) as f64 * (1.0 + 2.0 * MAX_DRIFT);
+        let trip = made.iter().map(|e| e.response_received - e.request_sent).max().unwrap_or(0) as f64 * (1.0 + 2.0 * MAX_DRIFT);
         for exchange in &made {
-            let width = assert_within(&clock, planted, exchange.asked);
+            let width = assert_within(&clock, planted, exchange.request_sent);
             prop_assert!((width as f64) < trip + 8.0 * wander(KNOT_NS as f64) + 1_000.0, "{} > {}", width, trip);
         }
         for place in places {
@@ -116,11 +116,11 @@ proptest! {
         let mut clock = HostClock::default();
         for exchange in &made {
             clock.add_facts(exchange.facts());
-            clock.solve(exchange.asked);
+            clock.solve(exchange.request_sent);
         }
         let at_once = solved(&made);
         for exchange in &made {
-            prop_assert_eq!(clock.interval(exchange.asked), at_once.interval(exchange.asked));
+            prop_assert_eq!(clock.interval(exchange.request_sent), at_once.interval(exchange.request_sent));
         }
     }
 
@@ -186,7 +186,7 @@ fn an_hour_of_drift_is_followed_to_a_few_microseconds() {
         .collect();
     let made = exchanges(planted, (30_000, 170_000), &trips);
     let clock = solved(&made);
-    let widest = made.iter().step_by(97).map(|e| assert_within(&clock, planted, e.asked)).max();
+    let widest = made.iter().step_by(97).map(|e| assert_within(&clock, planted, e.request_sent)).max();
     // The smallest trips take 200 us: half of that is what asymmetry hides from anybody.
     assert!(widest.is_some_and(|w| w < 215_000), "{widest:?}");
     assert!((clock.drift_ppb() + 37_000.0).abs() < 2_000.0, "{}", clock.drift_ppb());
@@ -199,21 +199,21 @@ fn a_clock_that_jumps_is_reported() {
     let trips: Vec<Trip> = (0..400).map(|_| (100_000_000, (255, 9), (255, 9), 50)).collect();
     let mut made = exchanges(still, (20_000, 20_000), &trips);
     for exchange in &mut made[200..] {
-        exchange.received += S;
-        exchange.sent += S;
+        exchange.request_received += S;
+        exchange.response_sent += S;
     }
     let clock = solved(&made);
     assert!(clock.n_contradictions() > 0);
     // Far from the jump nothing is wrong.
-    assert_within(&clock, still, made[20].asked);
+    assert_within(&clock, still, made[20].request_sent);
 }
 
 #[test]
 fn files_bring_back_what_was_written_and_count_damage() {
     let dir = tempfile::tempdir().unwrap();
     let path = file::path(dir.path(), "abc");
-    let exchange = |n: i64| Exchange { asked: n, received: 100 + n, sent: 101 + n, answered: n + 5 };
-    let fact = Fact { at: -7, limit: i64::MAX, side: Side::Most };
+    let exchange = |n: i64| Exchange { request_sent: n, request_received: 100 + n, response_sent: 101 + n, response_received: n + 5 };
+    let fact = Fact { at: -7, limit: i64::MAX, kind: BoundKind::Upper };
     let mut bytes: Vec<u8> = (0..2_000).flat_map(|n| file::exchange_frame(&exchange(n))).collect();
     bytes.extend(file::fact_frame(&fact));
     let mut expected: Vec<Fact> = (0..2_000).flat_map(|n| exchange(n).facts()).collect();

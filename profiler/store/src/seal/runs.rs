@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run     varint n << 1      | the number, in whole bytes               the same number n times
-//!         varint n << 1 | 1  | n * 8 numbers of `width` bits, packed    distinct numbers; zeros fill up the last eight
+//!         varint n << 1 | 1  | n * 8 numbers of `width` bits, packed    any numbers; zeros fill up the last group of eight
 //! ```
 
 /// Minimum length of a run of equal numbers.

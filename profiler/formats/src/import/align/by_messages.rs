@@ -9,7 +9,7 @@ use super::shift::{ClockShifts, Fit, Shift};
 use crate::import::messages::Message;
 use crate::import::stage::Stage;
 use std::collections::BTreeMap;
-use trace_model::clocks::{Fact, Side};
+use trace_model::clocks::{Fact, BoundKind};
 
 /// Messages of two files, by sender and receiver.
 type Messages = BTreeMap<(usize, usize), Vec<Message>>;
@@ -102,11 +102,11 @@ fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, pres
     let of = |pair| by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
     let least: Vec<Fact> = of((via, other))
         .iter()
-        .map(|m| Fact { at: m.received, limit: shift.apply(m.sent), side: Side::Least })
+        .map(|m| Fact { at: m.received, limit: shift.apply(m.sent), kind: BoundKind::Lower })
         .collect();
     let most: Vec<Fact> = of((other, via))
         .iter()
-        .map(|m| Fact { at: m.sent, limit: shift.apply(m.received), side: Side::Most })
+        .map(|m| Fact { at: m.sent, limit: shift.apply(m.received), kind: BoundKind::Upper })
         .collect();
     let Some(fit) = Fit::new(&least, &most) else { return Relation::OneWay };
     if !fit.is_constant() {

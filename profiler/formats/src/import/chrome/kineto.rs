@@ -19,9 +19,9 @@ pub(in crate::import) fn category<'a>(category: &'a str, name: &str) -> &'a str 
     }
 }
 
-/// Kernels of NCCL, RCCL and Gloo that wait for other devices.
+/// Whether a kernel is a collective of NCCL or RCCL, which waits for other devices.
 fn is_collective(name: &str) -> bool {
-    ["nccl", "ncclDevKernel", "ncclKernel", "rccl"].iter().any(|prefix| name.starts_with(prefix))
+    ["nccl", "rccl"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Calls that wait for the device.

@@ -1,7 +1,7 @@
 //! Stages bundles of the kernel's events, each of one CPU.
 
 use super::clocks::Clocks;
-use super::sequence::DEFAULT_CLOCK;
+use super::sequence::BOOTTIME_CLOCK;
 use crate::import::atrace;
 use crate::import::problems::Problem;
 use crate::import::sched::{Sched, SwitchThread};
@@ -19,7 +19,7 @@ pub(super) fn take(bundle: &FtraceEventBundle, clocks: &Clocks, sched: &mut Sche
         stage.problems.count(Problem::LostByRecorder);
     }
     let cpu = bundle.cpu.unwrap_or(0);
-    let clock = if bundle.ftrace_clock == Some(4) { MONOTONIC_RAW } else { DEFAULT_CLOCK };
+    let clock = if bundle.ftrace_clock == Some(4) { MONOTONIC_RAW } else { BOOTTIME_CLOCK };
     let to_trace = |time: u64| match (bundle.ftrace_timestamp, bundle.boot_timestamp) {
         // Both clocks at the same moment.
         (Some(own), Some(boot)) => i64::try_from(time).ok()?.checked_add(boot.checked_sub(own)?),

@@ -4,10 +4,10 @@ use formats::perfetto::{InternedData, TracePacket, TracePacketDefaults, TrackEve
 use rustc_hash::FxHashMap;
 
 /// Bits of `sequence_flags`.
-const CLEARED: u32 = 1;
-const NEEDED: u32 = 2;
+const INCREMENTAL_STATE_CLEARED: u32 = 1;
+const NEEDS_INCREMENTAL_STATE: u32 = 2;
 /// The clock of packets without one: BOOTTIME.
-pub(super) const DEFAULT_CLOCK: u32 = 6;
+pub(super) const BOOTTIME_CLOCK: u32 = 6;
 
 /// Texts by their number.
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(super) struct Sequence {
     defaults: TracePacketDefaults,
     /// Current values of counters whose packets have differences.
     pub(super) counted: FxHashMap<u64, i64>,
-    legacy_us: i64,
+    last_timestamp_us: i64,
 }
 
 impl Sequence {
@@ -39,10 +39,10 @@ impl Sequence {
         if lost {
             self.is_valid = false;
         }
-        if flags & CLEARED != 0 || packet.incremental_state_cleared == Some(true) {
+        if flags & INCREMENTAL_STATE_CLEARED != 0 || packet.incremental_state_cleared == Some(true) {
             *self = Sequence { is_valid: true, ..Sequence::default() };
         }
-        if flags & NEEDED != 0 && !self.is_valid {
+        if flags & NEEDS_INCREMENTAL_STATE != 0 && !self.is_valid {
             return false;
         }
         if let Some(defaults) = &packet.trace_packet_defaults {
@@ -71,13 +71,13 @@ impl Sequence {
     /// Clock and time of a track event.
     pub(super) fn time(&mut self, packet: &TracePacket, event: &TrackEvent) -> Option<(u32, u64)> {
         if let Some(us) = event.timestamp_absolute_us {
-            return Some((DEFAULT_CLOCK, us.checked_mul(1_000)? as u64));
+            return Some((BOOTTIME_CLOCK, u64::try_from(us.checked_mul(1_000)?).ok()?));
         }
         if let Some(delta) = event.timestamp_delta_us {
-            self.legacy_us = self.legacy_us.wrapping_add(delta);
-            return Some((DEFAULT_CLOCK, self.legacy_us.checked_mul(1_000)? as u64));
+            self.last_timestamp_us = self.last_timestamp_us.wrapping_add(delta);
+            return Some((BOOTTIME_CLOCK, self.legacy_u64::try_from(us.checked_mul(1_000)?).ok()?));
         }
-        let clock = packet.timestamp_clock_id.or(self.defaults.timestamp_clock_id).unwrap_or(DEFAULT_CLOCK);
+        let clock = packet.timestamp_clock_id.or(self.defaults.timestamp_clock_id).unwrap_or(BOOTTIME_CLOCK);
         Some((clock, packet.timestamp?))
     }
 

@@ -4,7 +4,7 @@
 //! weight, and noise that both have in common stays on one line.
 
 use super::{
-    points::{OwnX, Points, SmoothedPoints},
+    points::{TagX, Points, SmoothedPoints},
     smooth::Smoother,
 };
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ const REFRESH_S: f64 = 0.5;
 
 /// A series with another tag's values as x.
 #[derive(Debug, Default)]
-pub struct Against {
+pub struct PairedSeries {
     series: ScalarSeries,
-    own_x: OwnX,
+    tag_x: TagX,
     /// The smoothers of the series and of the other tag.
     smoothers: [Smoother; 2],
     /// The numbers of points of both, and the weight, of the last update.
@@ -27,7 +27,7 @@ pub struct Against {
     generation: u64,
 }
 
-impl Against {
+impl PairedSeries {
     /// Updates the points at `now`, seconds. Everything is recomputed, for growing series at most twice a second.
     pub fn update(&mut self, series: &ScalarSeries, other: &ScalarSeries, weight: f64, now: f64) {
         let key = ([series.len(), other.len()], weight);
@@ -44,16 +44,16 @@ impl Against {
             (0..series.len()).filter_map(pair).filter(|(_, row)| x(*row).is_finite()).collect();
         pairs.sort_by(|a, b| x(a.1).total_cmp(&x(b.1)));
         let raw_x: Vec<f64> = pairs.iter().map(|(_, row)| x(*row)).collect();
-        self.own_x = if weight > 0.0 {
+        self.tag_x = if weight > 0.0 {
             let raw = pairs.iter().map(|(row, _)| series.values().get(*row)).collect();
             let [smooth, smooth_x] = &mut self.smoothers;
             let (smooth, smooth_x) = (smooth.update(series.values(), weight), smooth_x.update(other.values(), weight));
             pairs.sort_by(|a, b| smooth_x.get(a.1).total_cmp(&smooth_x.get(b.1)));
             let values = pairs.iter().map(|(row, _)| smooth.get(*row)).collect();
             let x = pairs.iter().map(|(_, row)| smooth_x.get(*row)).collect();
-            OwnX { x, smoothed: Some(SmoothedPoints { values, raw_x, raw }) }
+            TagX { x, smoothed: Some(SmoothedPoints { values, raw_x, raw }) }
         } else {
-            OwnX { x: raw_x, smoothed: None }
+            TagX { x: raw_x, smoothed: None }
         };
         self.series = pairs.into_iter().map(|(row, _)| series.point(row)).collect();
         (self.key, self.updated_s) = (Some(key), now);
@@ -62,7 +62,7 @@ impl Against {
 
     /// The paired points.
     pub fn points(&self) -> Points<'_> {
-        Points::at(&self.series, &self.own_x)
+        Points::at(&self.series, &self.tag_x)
     }
 
     /// Incremented with every change.
@@ -82,17 +82,17 @@ mod tests {
     fn common_steps_in_the_order_of_the_other() {
         let loss = series(&[(0, 3.0), (1, 2.0), (2, 1.0), (3, 0.5), (4, 0.1)]);
         let rate = series(&[(0, 0.3), (1, 0.1), (2, 0.2), (4, f64::NAN)]);
-        let mut against = Against::default();
-        against.update(&loss, &rate, 0.0, 0.0);
-        let points = against.points();
+        let mut against = PairedSeries::default();
+        paired.update(&loss, &rate, 0.0, 0.0);
+        let points = paired.points();
         let got: Vec<(f64, f64)> =
             (0..points.len()).map(|i| (points.x(XAxis::Step, i), points.values().get(i))).collect();
         assert_eq!(got, [(0.1, 2.0), (0.2, 1.0), (0.3, 3.0)]);
-        let generation = against.generation();
-        against.update(&series(&[(0, 3.0)]), &rate, 0.0, 0.1);
-        assert_eq!(against.generation(), generation, "too early");
-        against.update(&series(&[(0, 3.0)]), &rate, 0.0, 1.0);
-        assert_eq!(against.points().len(), 1);
+        let generation = paired.generation();
+        paired.update(&series(&[(0, 3.0)]), &rate, 0.0, 0.1);
+        assert_eq!(paired.generation(), generation, "too early");
+        paired.update(&series(&[(0, 3.0)]), &rate, 0.0, 1.0);
+        assert_eq!(paired.points().len(), 1);
     }
 
     /// The moving average of TensorBoard, by its published formula.
@@ -116,10 +116,10 @@ mod tests {
         let settings = Settings::default().curve;
         let settings = super::super::curve::CurveSettings { smoothing: 0.8, by_tag: true, ..settings };
         let drawn = |y: &[f64], x: &[f64]| {
-            let mut against = Against::default();
-            against.update(&of(y), &of(x), settings.smoothing, 0.0);
-            let (points, mut curve) = (against.points(), Curve::default());
-            curve.update(points, against.generation(), settings);
+            let mut against = PairedSeries::default();
+            paired.update(&of(y), &of(x), settings.smoothing, 0.0);
+            let (points, mut curve) = (paired.points(), Curve::default());
+            curve.update(points, paired.generation(), settings);
             let [lo, hi] = curve.x_extent(points);
             let (raw, smooth) = curve.lines_in_window(points, settings, XWindow { lo, hi, n_columns: 1000 });
             let all = |lines: &ui::chart::Polylines| lines.lines().flatten().copied().collect::<Vec<[f64; 2]>>();
