@@ -97,9 +97,7 @@ fn difference(name: &str, a: &Tensor, b: &Tensor) -> Difference {
     let numbers = match (a.to_f64(), b.to_f64()) {
         (Ok(x), Ok(y)) if same_kind => Some(compare_numbers(&x, &y)),
         // Strings and other types without numbers are equal or not.
-        _ if same_kind && a == b => {
-            Some(NumericDifference::default())
-        }
+        _ if same_kind && a == b => Some(NumericDifference::default()),
         _ => None,
     };
     Difference { name: name.to_owned(), types: (types(a), types(b)), numbers }

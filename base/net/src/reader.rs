@@ -4,8 +4,8 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use crate::frame::{
-    BY_MPI, FIRST_CONTROL_KIND, Frame, HEARTBEAT, IN_MEMORY, MEMORY_OFFER, MEMORY_READS, MPI_OFFER, PREFIX, check,
-    check_retry,
+    BY_MPI, FIRST_CONTROL_KIND, Frame, HEARTBEAT, IN_MEMORY, MEMORY_OFFER, MEMORY_READS, MEMORY_RELEASE, MPI_OFFER,
+    PREFIX, check, check_retry,
 };
 use crate::memory::{BorrowedBody, RemoteMemory};
 use crate::mpi;

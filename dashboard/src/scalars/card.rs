@@ -1,10 +1,10 @@
 //! The card of one tag: title, newest values, chart.
 
 use super::{
-    paired::PairedSeries,
     band::{self, Band},
     curve::{Curve, CurveSettings},
     paint::{self, Weight},
+    paired::PairedSeries,
     picture::{FrameBudget, Key, Picture},
     points::{Line, Points},
     range::Steps,

@@ -21,9 +21,9 @@ use crate::{
 };
 use card::{Card, CardView};
 use model::{
-    paired, band, curve,
+    band, curve,
     layouts::{self, Layouts},
-    points, range,
+    paired, points, range,
 };
 use picture::FrameBudget;
 use range_table::RangeTable;

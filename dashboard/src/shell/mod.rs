@@ -14,7 +14,7 @@ mod start;
 mod status;
 mod top_bar;
 
-pub use contents::{default_panel, has_contents, has_contents_now, layout_key, can_show_panels};
+pub use contents::{can_show_panels, default_panel, has_contents, has_contents_now, layout_key};
 pub use dialogs::{
     Choice, CommandPalette, OpenDialog, Panels, PendingSaves, ProblemsWindow, SaveDialog, SourceAction, drop_target,
     settings_ui, shortcuts_ui,

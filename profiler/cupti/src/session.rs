@@ -4,7 +4,7 @@
 use crate::buffer::records;
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
 use crate::library::{CuptiError, CuptiLibrary, Library};
-use crate::pool::{BUFFER_BYTES, N_BUFFERS, BufferPool};
+use crate::pool::{BUFFER_BYTES, BufferPool, N_BUFFERS};
 use crate::translate::{Report, Translator};
 use events::meta::NoteKind;
 use events::track::note;

@@ -86,8 +86,9 @@ fn legend<DB: DrawingBackend>(area: &Area<DB>, paint: &Paint, curves: &[Curve]) 
     if n_labels > MAX_LABELS {
         entries.push((format!("and {} more", n_labels - MAX_LABELS), paint.background));
     }
-    let widths =
-        entries.iter().map(|(name, _)| area.estimate_text_size(name, &paint.text_style(TEXT_HEIGHT)).map(|size| size.0));
+    let widths = entries
+        .iter()
+        .map(|(name, _)| area.estimate_text_size(name, &paint.text_style(TEXT_HEIGHT)).map(|size| size.0));
     let widest = widths.collect::<Result<Vec<u32>, _>>()?.into_iter().max().unwrap_or(0) as i32;
     let (right, top) = (area.dim_in_pixel().0 as i32 - px(26), px(TITLE_HEIGHT + 16));
     let bottom = top + entries.len() as i32 * px(TEXT_HEIGHT + 4) + px(2);

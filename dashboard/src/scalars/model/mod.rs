@@ -1,9 +1,9 @@
 //! The contents of cards: points, curves, bands, figures of a range, and the layouts of runs. No egui here.
 
-pub mod paired;
 pub mod band;
 pub mod curve;
 pub mod layouts;
+pub mod paired;
 pub mod points;
 pub mod range;
 pub mod smooth;

@@ -4,7 +4,7 @@
 //! weight, and noise that both have in common stays on one line.
 
 use super::{
-    points::{TagX, Points, SmoothedPoints},
+    points::{Points, SmoothedPoints, TagX},
     smooth::Smoother,
 };
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ mod tests {
     fn common_steps_in_the_order_of_the_other() {
         let loss = series(&[(0, 3.0), (1, 2.0), (2, 1.0), (3, 0.5), (4, 0.1)]);
         let rate = series(&[(0, 0.3), (1, 0.1), (2, 0.2), (4, f64::NAN)]);
-        let mut against = PairedSeries::default();
+        let mut paired = PairedSeries::default();
         paired.update(&loss, &rate, 0.0, 0.0);
         let points = paired.points();
         let got: Vec<(f64, f64)> =
@@ -116,7 +116,7 @@ mod tests {
         let settings = Settings::default().curve;
         let settings = super::super::curve::CurveSettings { smoothing: 0.8, by_tag: true, ..settings };
         let drawn = |y: &[f64], x: &[f64]| {
-            let mut against = PairedSeries::default();
+            let mut paired = PairedSeries::default();
             paired.update(&of(y), &of(x), settings.smoothing, 0.0);
             let (points, mut curve) = (paired.points(), Curve::default());
             curve.update(points, paired.generation(), settings);

@@ -20,7 +20,7 @@ use super::stage::Stage;
 use by_messages::by_messages;
 use shift::{ClockShifts, Fit};
 use std::collections::BTreeMap;
-use trace_model::clocks::{Fact, Line, Side};
+use trace_model::clocks::{BoundKind, Fact, Line};
 use trace_model::{Category, Warning};
 
 /// Times of day are larger than this, ns since 1970 (2001); times since a machine's start are smaller.
@@ -140,8 +140,8 @@ fn facts(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span
     for (name, theirs) in second {
         let Some(ours) = first.get(name).filter(|ours| ours.len() == theirs.len()) else { continue };
         for (our, their) in ours.iter().zip(theirs) {
-            least.push(Fact { at: their.1, limit: our.0, side: Side::Least });
-            most.push(Fact { at: their.0, limit: our.1, side: Side::Most });
+            least.push(Fact { at: their.1, limit: our.0, kind: BoundKind::Lower });
+            most.push(Fact { at: their.0, limit: our.1, kind: BoundKind::Upper });
         }
     }
     (least, most)

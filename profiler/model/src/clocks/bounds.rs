@@ -1,7 +1,7 @@
 //! The possible differences and rates of a clock at one time, given the facts: a convex polygon over (difference,
 //! rate).
 
-use super::fact::{Fact, MAX_DRIFT, BoundKind, wander};
+use super::fact::{BoundKind, Fact, MAX_DRIFT, wander};
 
 /// Bounds at one time of a clock's difference to the collector's (ns to add), and of the difference's rate (ns per ns).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -13,7 +13,7 @@
 //!
 //! Damaged frames are left out and counted; an unfinished frame at the end waits for its remaining bytes.
 
-use super::fact::{Exchange, Fact, BoundKind};
+use super::fact::{BoundKind, Exchange, Fact};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,10 @@ pub fn is_clock_file(path: &Path) -> bool {
 /// An exchange as a frame.
 #[must_use]
 pub fn exchange_frame(exchange: &Exchange) -> [u8; FRAME_BYTES] {
-    frame(*b"STPX", [exchange.request_sent, exchange.request_received, exchange.response_sent, exchange.response_received])
+    frame(
+        *b"STPX",
+        [exchange.request_sent, exchange.request_received, exchange.response_sent, exchange.response_received],
+    )
 }
 
 /// A fact as a frame.
@@ -78,10 +81,15 @@ fn parse_facts(frame: &[u8]) -> Option<Vec<Fact>> {
     if stored_crc != checksum(frame) {
         return None;
     }
-    let fact = |side| vec![Fact { at: value(0), limit: value(1), side }];
+    let fact = |kind| vec![Fact { at: value(0), limit: value(1), kind }];
     match &frame[..4] {
         b"STPX" => {
-            let exchange = Exchange { request_sent: value(0), request_received: value(1), response_sent: value(2), response_received: value(3) };
+            let exchange = Exchange {
+                request_sent: value(0),
+                request_received: value(1),
+                response_sent: value(2),
+                response_received: value(3),
+            };
             Some(if exchange.is_monotonic() { exchange.facts().to_vec() } else { Vec::new() })
         }
         b"STPM" => Some(fact(BoundKind::Upper)),

@@ -18,7 +18,7 @@ pub mod file;
 
 use bounds::{Bounds, bounds_at};
 use fact::wander;
-pub use fact::{Exchange, Fact, MAX_DRIFT, BoundKind};
+pub use fact::{BoundKind, Exchange, Fact, MAX_DRIFT};
 pub use file::ClockFile;
 
 /// Time between two knots, ns.

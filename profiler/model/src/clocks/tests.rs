@@ -63,7 +63,12 @@ fn exchanges(clock: Planted, base: (i64, i64), trips: &[Trip]) -> Vec<Exchange> 
         let sent = received + inside;
         now = sent + delay(base.1, *back);
         // Stamped by a clock that counts whole ns: after it had come.
-        made.push(Exchange { request_sent: request_sent - 1, request_received: received, response_sent: sent, response_received: clock.reads(now as f64) });
+        made.push(Exchange {
+            request_sent: request_sent - 1,
+            request_received: received,
+            response_sent: sent,
+            response_received: clock.reads(now as f64),
+        });
     }
     made
 }
@@ -212,7 +217,12 @@ fn a_clock_that_jumps_is_reported() {
 fn files_bring_back_what_was_written_and_count_damage() {
     let dir = tempfile::tempdir().unwrap();
     let path = file::path(dir.path(), "abc");
-    let exchange = |n: i64| Exchange { request_sent: n, request_received: 100 + n, response_sent: 101 + n, response_received: n + 5 };
+    let exchange = |n: i64| Exchange {
+        request_sent: n,
+        request_received: 100 + n,
+        response_sent: 101 + n,
+        response_received: n + 5,
+    };
     let fact = Fact { at: -7, limit: i64::MAX, kind: BoundKind::Upper };
     let mut bytes: Vec<u8> = (0..2_000).flat_map(|n| file::exchange_frame(&exchange(n))).collect();
     bytes.extend(file::fact_frame(&fact));

@@ -357,8 +357,10 @@ impl GatheredReader {
             && (source.reported_offset != machine_clock.reported_offset || !batch.names.is_empty())
         {
             source.reported_offset = machine_clock.reported_offset;
-            let clocks =
-                source.process_numbers.values().map(|pid| Name::Clock { pid: *pid, clock: machine_clock.reported_offset });
+            let clocks = source
+                .process_numbers
+                .values()
+                .map(|pid| Name::Clock { pid: *pid, clock: machine_clock.reported_offset });
             batch.names.extend(clocks);
         }
         Ok(update)
@@ -411,7 +413,9 @@ impl GatheredReader {
         let (Some(sender), Some(receiver)) = (clock(&sent), clock(&received)) else { return };
         let (of_sender, of_receiver) = Fact::from_message((sender, sent.at), (receiver, received.at));
         for (end, fact) in [(sent, of_sender), (received, of_receiver)] {
-            let Some(machine_clock) = self.clocks.get_mut(&end.clock).filter(|m| !m.clock.is_collector()) else { continue };
+            let Some(machine_clock) = self.clocks.get_mut(&end.clock).filter(|m| !m.clock.is_collector()) else {
+                continue;
+            };
             if let Some(fact) = fact {
                 machine_clock.add_facts(vec![fact]);
                 self.facts.push((end.clock, fact));

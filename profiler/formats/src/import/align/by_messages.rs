@@ -9,7 +9,7 @@ use super::shift::{ClockShifts, Fit, Shift};
 use crate::import::messages::Message;
 use crate::import::stage::Stage;
 use std::collections::BTreeMap;
-use trace_model::clocks::{Fact, BoundKind};
+use trace_model::clocks::{BoundKind, Fact};
 
 /// Messages of two files, by sender and receiver.
 type Messages = BTreeMap<(usize, usize), Vec<Message>>;

@@ -75,7 +75,7 @@ impl Sequence {
         }
         if let Some(delta) = event.timestamp_delta_us {
             self.last_timestamp_us = self.last_timestamp_us.wrapping_add(delta);
-            return Some((BOOTTIME_CLOCK, self.legacy_u64::try_from(us.checked_mul(1_000)?).ok()?));
+            return Some((BOOTTIME_CLOCK, u64::try_from(self.last_timestamp_us.checked_mul(1_000)?).ok()?));
         }
         let clock = packet.timestamp_clock_id.or(self.defaults.timestamp_clock_id).unwrap_or(BOOTTIME_CLOCK);
         Some((clock, packet.timestamp?))
