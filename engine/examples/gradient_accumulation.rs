@@ -41,13 +41,15 @@ fn build(g: &Graph) -> Result<Model, Failure> {
     let mut variables = Variables::new(g, 1);
     let tower = net.tower(g, &mut variables, &[x, labels], Phase::Training)?;
     let trained = variables.trained();
-    let xs: Vec<Output> = trained.iter().map(|(var, _)| var.value).collect();
+    let xs: Vec<Output> = trained.iter().map(|var| var.value).collect();
     let grads = gradients(g, &[tower.loss], &xs, &[])?;
     let rate = g.named_constant("rate", 0.1f32)?;
     let mut init = variables.init();
     let (mut sums, mut adds): (Vec<Var>, Vec<NodeId>) = (Vec::new(), Vec::new());
-    for (i, ((_, shape), grad)) in trained.iter().zip(&grads).enumerate() {
-        let zeros = Tensor::from_vec(*shape_of(shape), vec![0f32; shape.iter().product()])?;
+    for (i, (var, grad)) in trained.iter().zip(&grads).enumerate() {
+        let shape = g.shape(var.value)?.known().ok_or("a variable's shape is not known")?;
+        let n = shape.n_elements();
+        let zeros = Tensor::from_vec(shape, vec![0f32; n])?;
         let sum = g.variable(&format!("accumulator{i}"), zeros)?;
         init.push(sum.init);
         adds.push(g.add_node("AssignAddVariableOp").input(sum.handle).input(*grad).build()?);
@@ -75,10 +77,6 @@ fn build(g: &Graph) -> Result<Model, Failure> {
         apply: g.group("apply", &clears)?,
         train: at_once.op,
     })
-}
-
-fn shape_of(shape: &[usize]) -> Box<engine::Shape> {
-    Box::new(engine::Shape::new(shape))
 }
 
 /// The images and labels of these rows.

@@ -92,7 +92,7 @@ fn build(g: &Graph, text: &Sentences) -> Result<Model, Failure> {
     let losses = g.sparse_cross_entropy(logits, next)?;
     let loss = g.div(g.sum_all(g.mul(losses, is_word)?)?, g.sum_all(is_word)?)?;
     let trained = variables.trained();
-    let xs: Vec<Output> = trained.iter().map(|(var, _)| var.value).collect();
+    let xs: Vec<Output> = trained.iter().map(|var| var.value).collect();
     let grads = gradients(g, &[loss], &xs, &[])?;
     let rate = g.named_constant("rate", 0.3f32)?;
     let training = Optimizer::Adagrad { initial: 0.1 }.apply(g, &trained, &grads, rate, &mut Slots::default())?;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::dtype::DType;
 use crate::gradients::{GradientError, gradients};
 use crate::graph::{Graph, GraphError, NodeId, Output, Var};
-use crate::slices::IndexedSlices;
+use crate::shape::Shape;
+use crate::slices::{IndexedSlices, known_shape};
 use crate::tensor::Tensor;
 
 /// How variables follow their gradients `g`; all as TensorFlow's kernels of these names compute it.
@@ -28,7 +29,8 @@ pub enum Optimizer {
         /// What `a` begins as, above 0.
         initial: f32,
     },
-    /// `s = decay * s + (1 - decay) g^2; a = momentum * a + rate * g / sqrt(s + epsilon); v -= a` (Tieleman and Hinton 2012).
+    /// `s = decay * s + (1 - decay) g^2; a = momentum * a + rate * g / sqrt(s + epsilon); v -= a`
+    /// (Tieleman and Hinton 2012).
     RmsProp {
         /// How much of the mean square is kept, in [0, 1).
         decay: f32,
@@ -89,79 +91,59 @@ struct Step<'a> {
 
 impl Step<'_> {
     /// The slot `name`, of the given type and shape, every element `value` at first.
-    fn slot(&mut self, name: &str, dtype: DType, shape: &[usize], value: f64) -> Result<Var, GraphError> {
+    fn slot(&mut self, name: &str, dtype: DType, shape: &Shape, value: f64) -> Result<Var, GraphError> {
         if let Some(slot) = self.slots.by_name.get(name) {
             return Ok(*slot);
         }
-        let dims: Vec<i32> = shape.iter().map(|d| i32::try_from(*d).unwrap_or(i32::MAX)).collect();
-        let known: Vec<Option<usize>> = shape.iter().map(|d| Some(*d)).collect();
+        let dims: Vec<i32> = shape.dims().iter().map(|d| i32::try_from(*d).unwrap_or(i32::MAX)).collect();
         let fill = |s: &Graph| s.fill(s.int_vector(&dims)?, s.number(dtype, value)?);
-        let slot = self.train.variable_from(name, dtype, known.as_slice(), fill)?;
+        let slot = self.train.variable_from(name, dtype, shape, fill)?;
         self.init.push(slot.init);
         self.slots.by_name.insert(name.to_owned(), slot);
         self.slots.all.push(slot);
         Ok(slot)
     }
 
-    fn number(&self, name: &str, dtype: DType, value: f32) -> Result<Output, GraphError> {
-        let value = Tensor::number(dtype, f64::from(value)).map_err(|_| GraphError::NotANumber { dtype })?;
-        self.train.named_constant(name, value)
+    /// The slot `name`, which is Adam's `beta` at first and a power of it later.
+    fn power(&mut self, name: &str, beta: f32) -> Result<Var, GraphError> {
+        self.slot(name, DType::F32, &Shape::scalar(), f64::from(beta))
     }
 }
 
-/// One trained variable, as an update needs it.
-struct Target<'a> {
-    var: Var,
-    name: &'a str,
-    dtype: DType,
-    shape: &'a [usize],
-    grad: Output,
-    rate: Output,
-}
-
 impl Optimizer {
-    /// Adds nodes that move float `variables`, of these shapes, against the gradient of `loss` at the rate `rate`.
+    /// Adds nodes that move float `variables` against the gradient of `loss` at the rate `rate`.
     ///
     /// # Errors
-    /// The loss has no gradient for them.
-    pub fn minimize(
-        self,
-        g: &Graph,
-        loss: Output,
-        variables: &[(Var, &[usize])],
-        rate: Output,
-    ) -> Result<Training, GradientError> {
-        let xs: Vec<Output> = variables.iter().map(|(v, _)| v.value).collect();
+    /// The loss has no gradient for them, or the shape of one is not known.
+    pub fn minimize(self, g: &Graph, loss: Output, variables: &[Var], rate: Output) -> Result<Training, GradientError> {
+        let xs: Vec<Output> = variables.iter().map(|var| var.value).collect();
         let grads = gradients(g, &[loss], &xs, &[])?;
         Ok(self.apply(g, variables, &grads, rate, &mut Slots::default())?)
     }
 
-    /// Adds nodes that move float `variables`, of these shapes, against `grads`, their gradients in the same order,
-    /// at the rate `rate`: for gradients that come from several towers, were clipped or accumulated. Steps that are given
-    /// the same `slots` share the optimizer's own variables.
+    /// Adds nodes that move float `variables` against `grads`, their gradients in the same order, at the rate `rate`:
+    /// for gradients that come from several towers, were clipped or accumulated. Steps that are given the same `slots`
+    /// share the optimizer's own variables.
     ///
     /// # Errors
-    /// Types or shapes do not fit.
+    /// Types or shapes do not fit, or the shape of a variable is not known.
     pub fn apply(
         self,
         g: &Graph,
-        variables: &[(Var, &[usize])],
+        variables: &[Var],
         grads: &[Output],
         rate: Output,
         slots: &mut Slots,
     ) -> Result<Training, GraphError> {
         let mut step = Step { train: g.scope("train"), slots, init: Vec::new() };
         let mut updates = Vec::new();
-        for ((var, shape), grad) in variables.iter().zip(grads) {
-            let name = g.node(var.handle.node)?.name.clone();
-            let dtype = g.dtype(var.value)?;
-            let target = Target { var: *var, name: &name, dtype, shape, grad: *grad, rate };
-            updates.push(self.update(&mut step, &target)?);
+        for (var, grad) in variables.iter().zip(grads) {
+            updates.push(self.update(&mut step, *var, *grad, rate)?);
         }
         if let Optimizer::Adam { beta1, beta2, .. } = self {
             // The powers change after every variable was moved by the old ones.
             for (name, beta) in [("beta1_power", beta1), ("beta2_power", beta2)] {
-                let power = step.slot(name, DType::F32, &[], f64::from(beta))?;
+                let power = step.power(name, beta)?;
                 let at = step.train.with_control(&updates);
                 let next = at.mul(power.value, at.constant(Tensor::scalar(beta))?)?;
                 updates.push(at.add_node("AssignVariableOp").input(power.handle).input(next).build()?);
@@ -170,76 +152,67 @@ impl Optimizer {
         Ok(Training { op: step.train.group("step", &updates)?, init: step.init, gradients: grads.to_vec() })
     }
 
-    fn update(self, step: &mut Step<'_>, t: &Target<'_>) -> Result<NodeId, GraphError> {
-        let name = t.name;
+    fn update(self, step: &mut Step<'_>, var: Var, grad: Output, rate: Output) -> Result<NodeId, GraphError> {
         let train = step.train.clone();
-        let slices = t.slices(self, &train)?;
-        // The op of the rule, dense or of rows, with what both take before the gradient.
-        let op = |rule: &str| format!("Resource{}Apply{rule}", if slices.is_some() { "Sparse" } else { "" });
-        let add = |op: &str, before: &[Output], after: &[Output], nesterov: bool| {
-            let mut node = train.add_node(op).name(&format!("{name}/update")).input(t.var.handle);
+        let name = train.node(var.handle.node)?.name.clone();
+        let (dtype, shape) = (train.dtype(var.value)?, known_shape(&train, var)?);
+        let slices = self.slices(&train, var, grad)?;
+        let mut slot =
+            |what: &str, value: f64| step.slot(&format!("{name}/{what}"), dtype, &shape, value).map(|slot| slot.handle);
+        let number = |what: &str, value: f32| {
+            let value = Tensor::number(dtype, f64::from(value)).map_err(|_| GraphError::NotANumber { dtype })?;
+            train.named_constant(&format!("{name}/{what}"), value)
+        };
+        // The op of the rule, dense or of rows, with what it takes before and after the gradient.
+        let add = |rule: &str, before: &[Output], after: &[Output]| {
+            let op = format!("Resource{}Apply{rule}", if slices.is_some() { "Sparse" } else { "" });
+            let mut node = train.add_node(&op).name(&format!("{name}/update")).input(var.handle);
             node = before.iter().fold(node, |node, input| node.input(*input));
             node = match &slices {
                 Some(s) => node.input(s.values).input(s.indices),
-                None => node.input(t.grad),
+                None => node.input(grad),
             };
             node = after.iter().fold(node, |node, input| node.input(*input));
-            (if nesterov { node.attr("use_nesterov", true) } else { node }).build()
+            let is_nesterov = matches!(self, Optimizer::Nesterov { .. });
+            (if is_nesterov { node.attr("use_nesterov", true) } else { node }).build()
         };
         match self {
             Optimizer::GradientDescent => match &slices {
                 // Linear: rows may come more than once.
                 Some(s) => {
-                    let by = train.mul(s.values, t.rate)?;
+                    let by = train.mul(s.values, rate)?;
                     let node = train.add_node("ResourceScatterSub").name(&format!("{name}/update"));
-                    node.input(t.var.handle).input(s.indices).input(by).attr("dtype", t.dtype).build()
+                    node.input(var.handle).input(s.indices).input(by).attr("dtype", dtype).build()
                 }
-                None => add(&op("GradientDescent"), &[t.rate], &[], false),
+                None => add("GradientDescent", &[rate], &[]),
             },
             Optimizer::Momentum { momentum } | Optimizer::Nesterov { momentum } => {
-                let slot = step.slot(&format!("{name}/momentum"), t.dtype, t.shape, 0.0)?;
-                let momentum = step.number(&format!("{name}/mu"), t.dtype, momentum)?;
-                let nesterov = matches!(self, Optimizer::Nesterov { .. });
-                add(&op("Momentum"), &[slot.handle, t.rate], &[momentum], nesterov)
+                add("Momentum", &[slot("momentum", 0.0)?, rate], &[number("mu", momentum)?])
             }
-            Optimizer::Adagrad { initial } => {
-                let slot = step.slot(&format!("{name}/accumulator"), t.dtype, t.shape, f64::from(initial))?;
-                add(&op("Adagrad"), &[slot.handle, t.rate], &[], false)
-            }
+            Optimizer::Adagrad { initial } => add("Adagrad", &[slot("accumulator", f64::from(initial))?, rate], &[]),
             Optimizer::RmsProp { decay, momentum, epsilon } => {
-                let square = step.slot(&format!("{name}/mean_square"), t.dtype, t.shape, 1.0)?;
-                let slot = step.slot(&format!("{name}/momentum"), t.dtype, t.shape, 0.0)?;
-                let decay = step.number(&format!("{name}/decay"), t.dtype, decay)?;
-                let momentum = step.number(&format!("{name}/mu"), t.dtype, momentum)?;
-                let epsilon = step.number(&format!("{name}/epsilon"), t.dtype, epsilon)?;
-                add(&op("RMSProp"), &[square.handle, slot.handle, t.rate, decay, momentum, epsilon], &[], false)
+                let (square, moved) = (slot("mean_square", 1.0)?, slot("momentum", 0.0)?);
+                let (decay, momentum) = (number("decay", decay)?, number("mu", momentum)?);
+                add("RMSProp", &[square, moved, rate, decay, momentum, number("epsilon", epsilon)?], &[])
             }
             Optimizer::Adam { beta1, beta2, epsilon } => {
-                let mean = step.slot(&format!("{name}/mean"), t.dtype, t.shape, 0.0)?;
-                let square = step.slot(&format!("{name}/mean_square"), t.dtype, t.shape, 0.0)?;
-                let powers = [
-                    step.slot("beta1_power", DType::F32, &[], f64::from(beta1))?.value,
-                    step.slot("beta2_power", DType::F32, &[], f64::from(beta2))?.value,
-                ];
-                let beta1 = step.number(&format!("{name}/beta1"), t.dtype, beta1)?;
-                let beta2 = step.number(&format!("{name}/beta2"), t.dtype, beta2)?;
-                let epsilon = step.number(&format!("{name}/epsilon"), t.dtype, epsilon)?;
-                let before = [mean.handle, square.handle, powers[0], powers[1], t.rate, beta1, beta2, epsilon];
-                add(&op("Adam"), &before, &[], false)
+                let (mean, square) = (slot("mean", 0.0)?, slot("mean_square", 0.0)?);
+                let powers = [step.power("beta1_power", beta1)?.value, step.power("beta2_power", beta2)?.value];
+                let (beta1, beta2) = (number("beta1", beta1)?, number("beta2", beta2)?);
+                let epsilon = number("epsilon", epsilon)?;
+                add("Adam", &[mean, square, powers[0], powers[1], rate, beta1, beta2, epsilon], &[])
             }
         }
     }
-}
 
-impl Target<'_> {
     /// The rows that the gradient is of, where the rule can move those alone; `None`: the gradient is taken as it is.
-    fn slices(&self, rule: Optimizer, g: &Graph) -> Result<Option<IndexedSlices>, GraphError> {
+    fn slices(self, g: &Graph, var: Var, grad: Output) -> Result<Option<IndexedSlices>, GraphError> {
         // Adam's means fade in every row, as TensorFlow's do, also where there is no gradient.
-        if self.shape.is_empty() || matches!(rule, Optimizer::Adam { .. }) {
+        if matches!(self, Optimizer::Adam { .. }) {
             return Ok(None);
         }
-        let Some(slices) = IndexedSlices::of(g, self.grad, &self.shape[1..])? else { return Ok(None) };
-        if rule == Optimizer::GradientDescent {
+        let Some(slices) = IndexedSlices::of(g, grad, var)? else { return Ok(None) };
+        if self == Optimizer::GradientDescent {
             return Ok(Some(slices));
         }
         // Rules that are not linear want each row once; without a way to that the dense gradient is taken.

@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, NodeId, Output, Var};
+use crate::slices::known_shape;
 
 /// `rate * decay ^ (step / every)`: the rate of a step, of which `step` is the number.
 ///
@@ -53,24 +54,19 @@ pub struct Accumulation {
 }
 
 impl Accumulation {
-    /// Sums for variables of these shapes, of which `gradients` are those of one step; `n_steps` go into one mean.
+    /// Sums for `variables`, of which `gradients` are those of one step; `n_steps` go into one mean.
     ///
     /// # Errors
-    /// The gradients do not fit the variables.
-    pub fn new(
-        g: &Graph,
-        variables: &[(Var, &[usize])],
-        gradients: &[Output],
-        n_steps: usize,
-    ) -> Result<Accumulation, GraphError> {
+    /// The gradients do not fit the variables, or the shape of one is not known.
+    pub fn new(g: &Graph, variables: &[Var], gradients: &[Output], n_steps: usize) -> Result<Accumulation, GraphError> {
         let g = g.scope("accumulate");
         let (mut init, mut adds, mut means, mut zeros) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for ((var, shape), gradient) in variables.iter().zip(gradients) {
+        for (var, gradient) in variables.iter().zip(gradients) {
             let (name, dtype) = (g.node(var.handle.node)?.name.to_string(), g.dtype(var.value)?);
-            let dims: Vec<i32> = shape.iter().map(|d| *d as i32).collect();
-            let known: Vec<Option<usize>> = shape.iter().map(|d| Some(*d)).collect();
+            let shape = known_shape(&g, *var)?;
+            let dims: Vec<i32> = shape.dims().iter().map(|d| *d as i32).collect();
             let zero = g.fill(g.int_vector(&dims)?, g.number(dtype, 0.0)?)?;
-            let sum = g.variable_from(&format!("{name}/sum"), dtype, known.as_slice(), |_| Ok(zero))?;
+            let sum = g.variable_from(&format!("{name}/sum"), dtype, &shape, |_| Ok(zero))?;
             init.push(sum.init);
             let node = g.add_node("AssignAddVariableOp").input(sum.handle).input(*gradient);
             adds.push(node.attr("dtype", dtype).build()?);

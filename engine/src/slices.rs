@@ -1,10 +1,12 @@
 //! Gradients of a few rows of a variable, as those of embeddings are; clipping of gradients, dense and of rows.
 
-use crate::graph::{Graph, GraphError, Output};
+use crate::graph::{Graph, GraphError, Output, Var};
+use crate::ops::AttrError;
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// The gradient of a variable of which only some rows were read: row `indices[i]` has the gradient `values[i]`, rows may
-/// come more than once.
+/// The gradient of a variable of which only some rows were read: row `indices[i]` has the gradient `values[i]`, rows
+/// may come more than once.
 ///
 /// The gradient of a gather is a node that sums the slices into a dense tensor, `UnsortedSegmentSum`; whoever takes
 /// slices reads that node's inputs instead, and the node itself never runs.
@@ -19,15 +21,17 @@ pub struct IndexedSlices {
 }
 
 impl IndexedSlices {
-    /// The slices that `gradient`, of a variable whose rows have the dimensions `row`, is made of; `None` where it is
-    /// dense. Adds nodes to `g`.
+    /// The slices that `gradient`, of the variable `var`, is made of; `None` where it is dense, as a scalar's is. Adds
+    /// nodes to `g`.
     ///
     /// # Errors
-    /// The gradient is another graph's.
-    pub fn of(g: &Graph, gradient: Output, row: &[usize]) -> Result<Option<IndexedSlices>, GraphError> {
+    /// The gradient or the variable is another graph's, or the variable's shape is not known.
+    pub fn of(g: &Graph, gradient: Output, var: Var) -> Result<Option<IndexedSlices>, GraphError> {
         let node = g.node(gradient.node)?;
         match node.op.name {
             "UnsortedSegmentSum" => {
+                let shape = known_shape(g, var)?;
+                let Some((_, row)) = shape.dims().split_first() else { return Ok(None) };
                 let flat = g.int_vector(&[-1])?;
                 let indices = g.reshape(node.inputs[1], flat)?;
                 let shape: Vec<i32> = std::iter::once(-1).chain(row.iter().map(|d| *d as i32)).collect();
@@ -35,7 +39,7 @@ impl IndexedSlices {
                 Ok(Some(IndexedSlices { values, indices, n_rows: node.inputs[2] }))
             }
             "AddN" => {
-                let parts = node.inputs.iter().map(|part| IndexedSlices::of(g, *part, row));
+                let parts = node.inputs.iter().map(|part| IndexedSlices::of(g, *part, var));
                 let Some(parts) = parts.collect::<Result<Option<Vec<_>>, _>>()? else { return Ok(None) };
                 let axis = g.constant(Tensor::scalar(0i32))?;
                 let join = |of: fn(&IndexedSlices) -> Output| {
@@ -43,11 +47,8 @@ impl IndexedSlices {
                     g.add_node("ConcatV2").inputs(&all).input(axis).output()
                 };
                 let Some(first) = parts.first() else { return Ok(None) };
-                Ok(Some(IndexedSlices {
-                    values: join(|p| p.values)?,
-                    indices: join(|p| p.indices)?,
-                    n_rows: first.n_rows,
-                }))
+                let (values, indices) = (join(|p| p.values)?, join(|p| p.indices)?);
+                Ok(Some(IndexedSlices { values, indices, n_rows: first.n_rows }))
             }
             _ => Ok(None),
         }
@@ -71,39 +72,49 @@ impl IndexedSlices {
     }
 }
 
-/// The mean of gradients of one variable of this shape, from several towers. Slices stay slices.
+/// The variable's shape.
 ///
 /// # Errors
-/// The gradients are of different types.
-pub fn mean_gradient(g: &Graph, gradients: &[Output], shape: &[usize]) -> Result<Output, GraphError> {
+/// Not all of it is known.
+pub(crate) fn known_shape(g: &Graph, var: Var) -> Result<Shape, GraphError> {
+    let (node, shape) = (g.node(var.handle.node)?, g.shape(var.value)?);
+    shape.known().ok_or_else(|| {
+        let problem = format!("{shape}, expected a shape that is known in full").into();
+        let source = AttrError::Value { name: "shape".into(), problem };
+        GraphError::Attr { node: node.name.to_string(), op: node.op.name, source }
+    })
+}
+
+/// The mean of gradients of the variable `var` from several towers. Slices stay slices.
+///
+/// # Errors
+/// The gradients are of different types, or those of rows of a variable whose shape is not known.
+pub fn mean_gradient(g: &Graph, gradients: &[Output], var: Var) -> Result<Output, GraphError> {
     if let [one] = gradients {
         return Ok(*one);
     }
     let sum = g.add_n(gradients)?;
     let share = g.number(g.dtype(sum)?, 1.0 / gradients.len() as f64)?;
-    let slices = if shape.is_empty() { None } else { IndexedSlices::of(g, sum, &shape[1..])? };
-    match slices {
+    match IndexedSlices::of(g, sum, var)? {
         Some(slices) => IndexedSlices { values: g.mul(slices.values, share)?, ..slices }.to_dense(g),
         None => g.mul(sum, share),
     }
 }
 
-/// Scales gradients of variables of these shapes so that the root of the sum of all squares is at most `limit`; gives
-/// them with that root before. Slices stay slices.
+/// Scales `gradients` of `variables`, in the same order, so that the root of the sum of all squares is at most `limit`;
+/// gives them with that root before. Slices stay slices.
 ///
 /// # Errors
-/// A gradient is no float.
+/// A gradient is no float, or one of rows of a variable whose shape is not known.
 pub fn clip_by_global_norm(
     g: &Graph,
-    gradients: &[(Output, &[usize])],
+    variables: &[Var],
+    gradients: &[Output],
     limit: f64,
 ) -> Result<(Vec<Output>, Output), GraphError> {
     let g = g.scope("clip");
-    let mut parts = Vec::with_capacity(gradients.len());
-    for (gradient, shape) in gradients {
-        let slices = if shape.is_empty() { None } else { IndexedSlices::of(&g, *gradient, &shape[1..])? };
-        parts.push((*gradient, slices));
-    }
+    let part = |(var, whole): (&Var, &Output)| IndexedSlices::of(&g, *whole, *var).map(|slices| (*whole, slices));
+    let parts = variables.iter().zip(gradients).map(part).collect::<Result<Vec<_>, _>>()?;
     let Some((first, _)) = parts.first() else { return Ok((Vec::new(), g.constant(0f32)?)) };
     let dtype = g.dtype(*first)?;
     let halves = parts.iter().map(|(whole, slices)| g.l2_loss(slices.as_ref().map_or(*whole, |s| s.values)));

@@ -298,7 +298,6 @@ fn updates_agree() {
 fn optimizers_agree() {
     let v = &fixture()["optimizers"];
     let start: Vec<Tensor> = list(&v["variables"]).iter().map(tensor).collect();
-    let shapes: Vec<Vec<usize>> = start.iter().map(|w| w.dims().to_vec()).collect();
     let momentum = 0.9;
     let rules = [
         ("descent", Optimizer::GradientDescent, 0.3f32),
@@ -320,12 +319,10 @@ fn optimizers_agree() {
         let values: Vec<Output> = vars.iter().map(|v| v.value).collect();
         let mut grads = gradients(&g, &[loss], &values, &[]).unwrap();
         if key == "clipped" {
-            let pairs: Vec<_> = grads.iter().zip(&shapes).map(|(g, s)| (*g, s.as_slice())).collect();
-            grads = clip_by_global_norm(&g, &pairs, 0.2).unwrap().0;
+            grads = clip_by_global_norm(&g, &vars, &grads, 0.2).unwrap().0;
         }
-        let pairs: Vec<_> = vars.iter().zip(&shapes).map(|(v, s)| (*v, s.as_slice())).collect();
         let rate = g.constant(rate).unwrap();
-        let training = optimizer.apply(&g, &pairs, &grads, rate, &mut Slots::default()).unwrap();
+        let training = optimizer.apply(&g, &vars, &grads, rate, &mut Slots::default()).unwrap();
         let init: Vec<_> = vars.iter().map(|v| v.init).chain(training.init).collect();
         g.group("init", &init).unwrap();
         let (train, loss) = (g.node(training.op).unwrap().name.to_string(), name(&g, loss));
@@ -337,4 +334,15 @@ fn optimizers_agree() {
             session.run(&[], &[], &[&train]).unwrap_or_else(|e| panic!("{key}: {e}"));
         }
     }
+}
+
+#[test]
+fn a_variable_must_have_a_known_shape() {
+    let g = Graph::new();
+    let start = Tensor::from_vec([1, 2], vec![0f32; 2]).unwrap();
+    let v = g.variable_from("v", DType::F32, [None, Some(2)], |g| g.constant(start)).unwrap();
+    let rate = g.constant(0.1f32).unwrap();
+    let applied = Optimizer::ADAM.apply(&g, &[v], &[v.value], rate, &mut Slots::default());
+    let error = applied.err().unwrap().to_string();
+    assert_eq!(error, "node v (VarHandleOp): attribute shape = [?,2], expected a shape that is known in full");
 }

@@ -25,16 +25,7 @@ static KERNELS: &[KernelDef] =
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static GRADIENTS: &[GradientSpec] = &[("OutsideCube", CUBE)];
 
-/// 3 x^2
-const CUBE: Rule = Rule::Function(|c| {
-    let g = c.grad(0)?;
-    let square = c.op("Square", &[c.input(0)])?;
-    let three = c.scalar_like(3.0, square)?;
-    let slope = c.op("Mul", &[three, square])?;
-    let x = c.op("Mul", &[g, slope])?;
-    c.set(0, x);
-    Ok(())
-});
+const CUBE: Rule = Rule::Slope(|x, _| 3.0 * x.square());
 
 fn cube(c: &mut KernelContext<'_>) -> Computed {
     let x = c.input(0)?;

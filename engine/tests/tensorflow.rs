@@ -209,7 +209,6 @@ fn training_agrees() {
     for (key, optimizer, rate) in rules {
         let g = Graph::new();
         let weights: Vec<Tensor> = list(&v["weights"]).iter().map(tensor).collect();
-        let shapes: Vec<Vec<usize>> = weights.iter().map(|w| w.dims().to_vec()).collect();
         let vars: Vec<Var> =
             weights.iter().enumerate().map(|(i, w)| g.variable(&format!("v{i}"), w.clone()).unwrap()).collect();
         let x = g.constant(tensor(&v["x"])).unwrap();
@@ -217,9 +216,8 @@ fn training_agrees() {
         let h = g.matmul(x, vars[0].value).and_then(|y| g.bias_add(y, vars[1].value)).and_then(|y| g.relu(y)).unwrap();
         let logits = g.matmul(h, vars[2].value).and_then(|y| g.bias_add(y, vars[3].value)).unwrap();
         let loss = g.sparse_cross_entropy(logits, labels).and_then(|l| g.mean_all(l)).unwrap();
-        let pairs: Vec<(Var, &[usize])> = vars.iter().zip(&shapes).map(|(v, s)| (*v, s.as_slice())).collect();
         let rate = g.constant(rate).unwrap();
-        let training = optimizer.minimize(&g, loss, &pairs, rate).unwrap();
+        let training = optimizer.minimize(&g, loss, &vars, rate).unwrap();
         let init: Vec<_> = vars.iter().map(|v| v.init).chain(training.init).collect();
         g.group("init", &init).unwrap();
         let train = g.node(training.op).unwrap().name.to_string();

@@ -347,7 +347,7 @@ fn sparse_gradients_cross_as_slices() {
     let grads = engine::gradients::gradients(&far, &[loss], &[v.value], &[]).unwrap();
     let rate = g.named_constant("rate", 0.1f32).unwrap();
     let mut slots = engine::optimizer::Slots::default();
-    let applied = update.apply(&on(&g, 0), &[(v, &[1000, 8])], &grads, rate, &mut slots).unwrap();
+    let applied = update.apply(&on(&g, 0), &[v], &grads, rate, &mut slots).unwrap();
     let mut init = vec![v.init];
     init.extend(applied.init);
     g.group("init", &init).unwrap();

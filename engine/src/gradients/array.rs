@@ -1,10 +1,11 @@
 //! Gradients of array ops: the elements go back to where they came from.
 
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
-use crate::graph::{Attr, Output};
-use crate::tensor::Tensor;
+use std::ops::Range;
 
-type Done = Result<(), GradientError>;
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
+use crate::dtype::DType;
+use crate::graph::{Output, Value};
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static ARRAY: &[GradientSpec] = &[
@@ -32,48 +33,73 @@ static ARRAY: &[GradientSpec] = &[
     ("Tile", Function(tile)),
 ];
 
-fn identity(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    c.set(0, g);
+pub(super) fn identity(c: &GradientContext<'_>) -> Done {
+    c.set(0, c.grad(0));
     Ok(())
 }
 
-fn reshape(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let x = c.reshape_like(g, c.input(0))?;
-    c.set(0, x);
-    Ok(())
+/// The gradients of all outputs.
+pub(super) fn all_grads(c: &GradientContext<'_>) -> Vec<Output> {
+    (0..c.node().outputs.len()).map(|i| c.grad(i).output()).collect()
+}
+
+/// A node of `op` that has the attributes of these names from the rule's node, as far as that has them.
+pub(super) fn op_with_attrs<'a>(
+    c: &GradientContext<'a>,
+    op: &'a str,
+    inputs: &[Value<'a>],
+    names: &[&str],
+) -> Value<'a> {
+    let node = inputs.iter().fold(c.add_node(op), |node, input| node.input(*input));
+    let own = names.iter().filter_map(|name| c.node().attrs.get_key_value(*name));
+    own.fold(node, |node, (name, value)| node.attr(name, value.clone())).value()
+}
+
+/// The shape as integers of this type.
+pub(super) fn shape_as(of: Value<'_>, dtype: DType) -> Value<'_> {
+    of.graph().add_node("Shape").input(of).attr("out_type", dtype).value()
+}
+
+pub(super) fn as_i32(ints: Value<'_>) -> Value<'_> {
+    if ints.dtype() == DType::I32 { ints } else { ints.cast(DType::I32) }
 }
 
 /// The sum of all elements.
-fn sum_all(c: &mut GradientContext<'_>, of: Output) -> Result<Output, GradientError> {
-    let whole = c.vector(&[-1i32])?;
-    let flat = c.op("Reshape", &[of, whole])?;
-    let axis = c.vector(&[0i32])?;
-    c.op("Sum", &[flat, axis])
+pub(super) fn total(of: Value<'_>) -> Value<'_> {
+    of.reshape(of.graph().ints(&[-1])).sum(of.graph().ints(&[0]))
 }
 
-fn fill(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let value = sum_all(c, g)?;
-    c.set(1, value);
+/// Cuts the gradient of a concatenation apart again; `axis` may be anything that runs.
+pub(super) fn cut_apart(c: &GradientContext<'_>, values: Range<usize>, axis: Value<'_>) -> Done {
+    let g = c.grad(0);
+    let shapes: Vec<Output> = values.clone().map(|i| c.shape_of(c.input(i)).output()).collect();
+    let begins = c.add_node("ConcatOffset").input(as_i32(axis)).inputs(&shapes).value();
+    for (k, (i, shape)) in values.zip(shapes).enumerate() {
+        c.set(i, c.op("Slice", &[g, begins.port(k as u32), c.value(shape)]));
+    }
     Ok(())
 }
 
-fn broadcast_to(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let (own, whole) = (c.shape_of(c.input(0))?, c.shape_of(c.output(0))?);
-    let axes = c.op("BroadcastGradientArgs", &[own, whole])?;
-    let sum = c.op("Sum", &[g, axes])?;
-    let x = c.op("Reshape", &[sum, own])?;
-    c.set(0, x);
+fn reshape(c: &GradientContext<'_>) -> Done {
+    c.set(0, c.reshape_like(c.grad(0), c.input(0)));
     Ok(())
 }
 
-fn transpose(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
+fn fill(c: &GradientContext<'_>) -> Done {
+    c.set(1, total(c.grad(0)));
+    Ok(())
+}
+
+fn broadcast_to(c: &GradientContext<'_>) -> Done {
+    let (own, whole) = (c.shape_of(c.input(0)), c.shape_of(c.output(0)));
+    let axes = own.op_with("BroadcastGradientArgs", whole);
+    c.set(0, c.grad(0).sum(axes).reshape(own));
+    Ok(())
+}
+
+fn transpose(c: &GradientContext<'_>) -> Done {
     // A constant permutation is inverted now, so that shapes stay known.
-    let inverse = match c.ints(c.input(1)) {
+    let inverse = match c.known_ints(c.input(1)) {
         Some(perm) => {
             let mut inverse = vec![0i32; perm.len()];
             for (to, &from) in perm.iter().enumerate() {
@@ -81,102 +107,77 @@ fn transpose(c: &mut GradientContext<'_>) -> Done {
                 let slot = usize::try_from(from).ok().and_then(|from| inverse.get_mut(from));
                 *slot.ok_or_else(|| c.unsupported("for a permutation out of range"))? = to as i32;
             }
-            c.vector(&inverse)?
+            c.graph().ints(&inverse)
         }
-        None => c.op("InvertPermutation", &[c.input(1)])?,
+        None => c.input(1).op("InvertPermutation"),
     };
-    let x = c.op("Transpose", &[g, inverse])?;
-    c.set(0, x);
+    c.set(0, c.grad(0).transpose(inverse));
     Ok(())
 }
 
-/// Cut apart again: each part begins where the ones before it end.
-fn concat(c: &mut GradientContext<'_>) -> Done {
+fn concat(c: &GradientContext<'_>) -> Done {
     let n = c.node().inputs.len() - 1;
-    let axis = c.input(n);
-    super::layout::cut_apart(c, 0..n, axis)
+    cut_apart(c, 0..n, c.input(n))
 }
 
-fn pack(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
+fn pack(c: &GradientContext<'_>) -> Done {
     let n = c.node().inputs.len();
     let axis = c.node().int("axis").copied().unwrap_or(0);
-    let first = c.op_with("Unpack", &[g], &[("num", Attr::Int(n as i64)), ("axis", Attr::Int(axis))])?;
-    (0..n).for_each(|i| c.set(i, Output { port: i as u32, ..first }));
+    let parts = c.add_node("Unpack").input(c.grad(0)).attr("num", n as i64).attr("axis", axis).value();
+    (0..n).for_each(|i| c.set(i, parts.port(i as u32)));
     Ok(())
 }
 
-fn unpack(c: &mut GradientContext<'_>) -> Done {
-    let grads = (0..c.node().outputs.len()).map(|i| c.grad(i)).collect::<Result<Vec<_>, _>>()?;
+fn unpack(c: &GradientContext<'_>) -> Done {
     let axis = c.node().int("axis").copied().unwrap_or(0);
-    let x = c.op_of_list("Pack", &grads, &[], &[("axis", Attr::Int(axis))])?;
-    c.set(0, x);
+    c.set(0, c.add_node("Pack").inputs(&all_grads(c)).attr("axis", axis).value());
     Ok(())
 }
 
 /// As a strided slice of stride one, whose gradient is an op of its own.
-fn slice(c: &mut GradientContext<'_>) -> Done {
-    let (g, x, begin) = (c.grad(0)?, c.input(0), c.input(1));
-    let index = Attr::Type(c.dtype(begin)?);
-    let out = ("out_type", index);
-    let shape = c.op_with("Shape", &[x], std::slice::from_ref(&out))?;
-    let size = c.op_with("Shape", &[c.output(0)], &[out])?;
-    let end = c.op("AddV2", &[begin, size])?;
-    let ones = c.op("OnesLike", &[begin])?;
-    let of_x = c.op("StridedSliceGrad", &[shape, begin, end, ones, g])?;
-    c.set(0, of_x);
+fn slice(c: &GradientContext<'_>) -> Done {
+    let (g, x, begin, y) = (c.grad(0), c.input(0), c.input(1), c.output(0));
+    let shape = shape_as(x, begin.dtype());
+    let end = begin + shape_as(y, begin.dtype());
+    c.set(0, c.op("StridedSliceGrad", &[shape, begin, end, begin.ones_like(), g]));
     Ok(())
 }
 
-/// The attributes that say which of the slice's bounds to ignore.
-fn masks(c: &GradientContext<'_>) -> [(&'static str, Attr); 5] {
-    let names = ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
-    names.map(|name| (name, Attr::Int(c.node().int(name).copied().unwrap_or(0))))
-}
+/// Which of a strided slice's bounds to ignore.
+const MASKS: &[&str] = &["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
 
-fn strided_slice(c: &mut GradientContext<'_>) -> Done {
-    let (g, x, begin, end, strides) = (c.grad(0)?, c.input(0), c.input(1), c.input(2), c.input(3));
-    let index = Attr::Type(c.dtype(begin)?);
-    let shape = c.op_with("Shape", &[x], &[("out_type", index)])?;
-    let of_x = c.op_with("StridedSliceGrad", &[shape, begin, end, strides, g], &masks(c))?;
-    c.set(0, of_x);
+fn strided_slice(c: &GradientContext<'_>) -> Done {
+    let (g, x, begin, end, strides) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.input(3));
+    let shape = shape_as(x, begin.dtype());
+    c.set(0, op_with_attrs(c, "StridedSliceGrad", &[shape, begin, end, strides, g], MASKS));
     Ok(())
 }
 
 /// Linear in what it puts back: the slice of the gradient.
-fn strided_slice_grad(c: &mut GradientContext<'_>) -> Done {
-    let (g, begin, end, strides) = (c.grad(0)?, c.input(1), c.input(2), c.input(3));
-    let of_dy = c.op_with("StridedSlice", &[g, begin, end, strides], &masks(c))?;
-    c.set(4, of_dy);
+fn strided_slice_grad(c: &GradientContext<'_>) -> Done {
+    let (g, begin, end, strides) = (c.grad(0), c.input(1), c.input(2), c.input(3));
+    c.set(4, op_with_attrs(c, "StridedSlice", &[g, begin, end, strides], MASKS));
     Ok(())
 }
 
 /// Each axis of n x m elements is split into m copies of n, and the copies are summed.
-fn tile(c: &mut GradientContext<'_>) -> Done {
-    let (g, x, multiples) = (c.grad(0)?, c.input(0), c.input(1));
-    let rank = c.shape(x)?.rank();
+fn tile(c: &GradientContext<'_>) -> Done {
+    let (g, x, multiples) = (c.grad(0), c.input(0), c.input(1));
+    let rank = x.shape().rank();
     if rank == Some(0) {
         c.set(0, g);
         return Ok(());
     }
-    let index = c.dtype(multiples)?;
-    let shape = c.op_with("Shape", &[x], &[("out_type", Attr::Type(index))])?;
-    let pairs = c.op_of_list("Pack", &[multiples, shape], &[], &[("axis", Attr::Int(1))])?;
-    let whole = c.vector(&[-1i32])?;
-    let split = c.op("Reshape", &[pairs, whole])?;
-    let copies = c.op("Reshape", &[g, split])?;
+    let pairs = [multiples.output(), shape_as(x, multiples.dtype()).output()];
+    let split = c.add_node("Pack").inputs(&pairs).attr("axis", 1i64).value().reshape(c.graph().ints(&[-1]));
+    let copies = g.reshape(split);
     let axes = match rank {
-        Some(rank) => {
-            let axes: Vec<i32> = (0..rank as i32).map(|i| 2 * i).collect();
-            c.vector(&axes)?
-        }
+        Some(rank) => c.graph().ints(&(0..rank as i32).map(|i| 2 * i).collect::<Vec<_>>()),
         None => {
-            let twice = c.op("Rank", &[copies])?;
-            let (zero, two) = (c.constant(Tensor::scalar(0i32))?, c.constant(Tensor::scalar(2i32))?);
-            c.op("Range", &[zero, twice, two])?
+            let twice = copies.rank_tensor();
+            c.op("Range", &[twice.number(0.0), twice, twice.number(2.0)])
         }
     };
-    let of_x = c.op("Sum", &[copies, axes])?;
-    c.set(0, of_x);
+    c.set(0, copies.sum(axes));
     Ok(())
 }

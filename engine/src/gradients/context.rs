@@ -1,33 +1,33 @@
 //! What a gradient function sees of its node, and the nodes that it adds.
 
+use std::cell::RefCell;
+
 use super::back_loop::stack_of;
 use super::error::GradientError;
 use super::place::Place;
-use crate::dtype::{DType, Element};
-use crate::graph::{Attr, Graph, GraphError, Node, Output};
+use crate::graph::{Graph, Node, NodeBuilder, Output, Value};
 use crate::ops::OpKind;
-use crate::shape::PartialShape;
-use crate::tensor::Tensor;
 
 /// A node, the gradients of its outputs, and where those of its inputs go.
+///
+/// Nodes are added as [`Value`]s: one that does not fit is an error of the whole rule, once that is done.
 pub struct GradientContext<'a> {
     place: &'a Place,
     graph: &'a Graph,
     node: &'a Node,
     grads: &'a [Option<Output>],
-    inputs: Vec<Option<Output>>,
+    inputs: RefCell<Vec<Option<Output>>>,
 }
-
-type Added = Result<Output, GradientError>;
 
 impl<'a> GradientContext<'a> {
     pub(super) fn new(place: &'a Place, node: &'a Node, grads: &'a [Option<Output>]) -> GradientContext<'a> {
-        GradientContext { place, graph: &place.graph, node, grads, inputs: vec![None; node.inputs.len()] }
+        let inputs = RefCell::new(vec![None; node.inputs.len()]);
+        GradientContext { place, graph: &place.graph, node, grads, inputs }
     }
 
     /// The inputs that got a gradient, with it.
     pub(super) fn finish(self) -> impl Iterator<Item = (Output, Output)> {
-        let pairs: Vec<_> = self.node.inputs.iter().copied().zip(self.inputs).collect();
+        let pairs: Vec<_> = self.node.inputs.iter().copied().zip(self.inputs.into_inner()).collect();
         pairs.into_iter().filter_map(|(input, grad)| grad.map(|grad| (input, grad)))
     }
 
@@ -36,30 +36,90 @@ impl<'a> GradientContext<'a> {
         self.node
     }
 
+    /// The handle by which the rule adds nodes.
+    pub fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
+    /// Begins a node.
+    pub fn add_node(&self, op: &'a str) -> NodeBuilder<'a> {
+        self.graph.add_node(op)
+    }
+
+    /// Adds a node of `op` whose inputs are single outputs.
+    pub fn op(&self, op: &str, inputs: &[Value<'_>]) -> Value<'a> {
+        let node = inputs.iter().fold(self.graph.add_node(op), |node, input| node.input(*input));
+        self.value(node.value().output())
+    }
+
+    /// An output, as a value of the rule.
+    pub fn value(&self, output: impl Into<Output>) -> Value<'a> {
+        self.graph.value(output)
+    }
+
     /// The gradient of output `i`; zeros where none arrived.
+    pub fn grad(&self, i: usize) -> Value<'a> {
+        self.arrived(i).unwrap_or_else(|| self.zeros(self.output(i)))
+    }
+
+    /// The gradient of output `i`, where one arrived.
+    pub fn arrived(&self, i: usize) -> Option<Value<'a>> {
+        self.grads.get(i).copied().flatten().map(|grad| self.value(grad))
+    }
+
+    /// What input `i` reads.
     ///
-    /// # Errors
-    /// The zeros could not be added.
-    pub fn grad(&mut self, i: usize) -> Added {
-        match self.grads.get(i).copied().flatten() {
-            Some(grad) => Ok(grad),
-            None => self.zeros(self.output(i)),
-        }
+    /// # Panics
+    /// The op has fewer inputs: the graph checked their number when the node was added.
+    pub fn input(&self, i: usize) -> Value<'a> {
+        self.value(self.node.inputs[i])
+    }
+
+    /// Output `i`.
+    pub fn output(&self, i: usize) -> Value<'a> {
+        self.value(Output { node: self.node.id, port: i as u32 })
+    }
+
+    /// Says that `grad` is the gradient of input `i`.
+    pub fn set(&self, i: usize, grad: impl Into<Output>) {
+        self.inputs.borrow_mut()[i] = Some(grad.into());
     }
 
     /// Zeros in the shape of an output of the forward pass.
+    pub fn zeros(&self, of: Value<'_>) -> Value<'a> {
+        self.place.zeros(of.output())
+    }
+
+    /// The shape of an output of the forward pass as an i32 vector, when it runs.
+    pub fn shape_of(&self, of: Value<'_>) -> Value<'a> {
+        self.place.shape_of(of.output())
+    }
+
+    /// `value`, reshaped to the shape of `like`.
+    pub fn reshape_like(&self, value: Value<'a>, like: Value<'_>) -> Value<'a> {
+        value.reshape(self.shape_of(like))
+    }
+
+    /// Says that `grad`, whose shape inference may not know, has the shape of `like`.
     ///
     /// # Errors
-    /// The graph refuses the nodes.
-    pub fn zeros(&mut self, of: Output) -> Added {
-        self.place.zeros(of)
+    /// Either is another graph's.
+    pub fn set_shape_of(&self, grad: Value<'a>, like: Value<'_>) -> Result<(), GradientError> {
+        self.graph.check()?;
+        Ok(self.graph.set_shape(grad.output(), like.shape())?)
+    }
+
+    /// `value`, once the node of `before` ran.
+    pub fn after(&self, value: Value<'_>, before: Value<'_>) -> Value<'a> {
+        self.add_node("Identity").input(value).after(&[before.node()]).value()
     }
 
     /// Of a node that pops from a stack: keeps its gradient for the loop that pushed.
-    pub(super) fn push_gradient(&mut self, grad: Output) -> Result<(), GradientError> {
+    pub(super) fn push_gradient(&self, grad: Value<'_>) -> Result<(), GradientError> {
+        self.graph.check()?;
         let stack = stack_of(&self.graph.nodes(), self.node.inputs[0]);
         match (stack, &self.place.back) {
-            (Some(stack), Some(back)) => Ok(back.push_gradient(&self.place.mirrors, stack, grad)?),
+            (Some(stack), Some(back)) => Ok(back.push_gradient(&self.place.mirrors, stack, grad.output())?),
             _ => Err(self.unsupported("outside of a loop")),
         }
     }
@@ -69,173 +129,19 @@ impl<'a> GradientContext<'a> {
         self.place.source.to_string()
     }
 
-    /// `value`, once the node of `before` ran.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn after(&mut self, value: Output, before: Output) -> Added {
-        Ok(self.graph.add_node("Identity").input(value).after(&[before.node]).output()?)
-    }
-
-    /// Says that `grad`, whose shape inference may not know, has the shape of `like`.
-    ///
-    /// # Errors
-    /// Either is another graph's.
-    pub fn with_shape_of(&mut self, grad: Output, like: Output) -> Added {
-        self.graph.set_shape(grad, self.graph.shape(like)?)?;
-        Ok(grad)
-    }
-
     /// Of a node with two inputs, which are the sides of one conditional: its predicate, and the side of the first.
-    pub fn sides_of_inputs(&self) -> Option<(Output, u32)> {
+    pub fn sides_of_inputs(&self) -> Option<(Value<'a>, u32)> {
         let [first, second] = self.node.inputs[..] else { return None };
         let nodes = self.graph.nodes();
         let joined = nodes.context_of(self.node.id);
         let (first, second) = (nodes.side_within(first, joined)?, nodes.side_within(second, joined)?);
         let is_one = first.pred == second.pred && first.branch != second.branch;
-        is_one.then_some((first.pred, u32::from(first.branch)))
-    }
-
-    /// The gradient of output `i`, where one arrived.
-    pub fn arrived(&self, i: usize) -> Option<Output> {
-        self.grads.get(i).copied().flatten()
-    }
-
-    /// What input `i` reads.
-    ///
-    /// # Panics
-    /// The op has fewer inputs: the graph checked their number when the node was added.
-    pub fn input(&self, i: usize) -> Output {
-        self.node.inputs[i]
-    }
-
-    /// Output `i`.
-    pub fn output(&self, i: usize) -> Output {
-        Output { node: self.node.id, port: i as u32 }
-    }
-
-    /// Says that `grad` is the gradient of input `i`.
-    pub fn set(&mut self, i: usize, grad: Output) {
-        self.inputs[i] = Some(grad);
-    }
-
-    /// What is known of the shape of an output.
-    ///
-    /// # Errors
-    /// It is another graph's.
-    pub fn shape(&self, of: Output) -> Result<PartialShape, GradientError> {
-        Ok(self.graph.shape(of)?)
-    }
-
-    /// The element type of an output.
-    ///
-    /// # Errors
-    /// It is another graph's.
-    pub fn dtype(&self, of: Output) -> Result<DType, GradientError> {
-        Ok(self.graph.dtype(of)?)
-    }
-
-    /// Adds a node of `op` whose inputs are single outputs.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn op(&mut self, op: &str, inputs: &[Output]) -> Added {
-        self.op_with(op, inputs, &[])
-    }
-
-    /// The same with attributes.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn op_with(&mut self, op: &str, inputs: &[Output], attrs: &[(&str, Attr)]) -> Added {
-        let mut builder = self.graph.add_node(op);
-        for input in inputs {
-            builder = builder.input(*input);
-        }
-        for (name, value) in attrs {
-            builder = builder.attr(name, value.clone());
-        }
-        Ok(builder.output()?)
-    }
-
-    /// Adds a node of `op` whose first input is the list `values`, then `rest`.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn op_of_list(&mut self, op: &str, values: &[Output], rest: &[Output], attrs: &[(&str, Attr)]) -> Added {
-        let mut builder = self.graph.add_node(op).inputs(values);
-        for input in rest {
-            builder = builder.input(*input);
-        }
-        for (name, value) in attrs {
-            builder = builder.attr(name, value.clone());
-        }
-        Ok(builder.output()?)
-    }
-
-    /// Adds a node of `op` whose inputs are these lists.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn op_of_lists(&mut self, op: &str, lists: &[&[Output]]) -> Added {
-        Ok(lists.iter().fold(self.graph.add_node(op), |node, list| node.inputs(list)).output()?)
-    }
-
-    /// Adds a node of `op` whose last input is the list `values`, after `first`.
-    pub fn op_then_list(&mut self, op: &str, first: &[Output], values: &[Output]) -> Added {
-        let mut builder = self.graph.add_node(op);
-        for input in first {
-            builder = builder.input(*input);
-        }
-        Ok(builder.inputs(values).output()?)
-    }
-
-    /// Adds a constant.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn constant(&mut self, value: Tensor) -> Added {
-        let dtype = value.dtype();
-        Ok(self.graph.add_node("Const").attr("value", value).attr("dtype", dtype).output()?)
-    }
-
-    /// Adds a constant vector.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn vector<T: Element>(&mut self, values: &[T]) -> Added {
-        self.constant(Tensor::vector(values))
-    }
-
-    /// Adds a scalar of the element type of `like`, a number type.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn scalar_like(&mut self, value: f64, like: Output) -> Added {
-        let dtype = self.dtype(like)?;
-        let tensor = Tensor::number(dtype, value).map_err(|_| GraphError::NotANumber { dtype })?;
-        self.constant(tensor)
-    }
-
-    /// The shape of `of` as an i32 vector, when it runs.
-    ///
-    /// # Errors
-    /// The graph refuses the node.
-    pub fn shape_of(&mut self, of: Output) -> Added {
-        self.place.shape_of(of)
-    }
-
-    /// `value`, reshaped to the shape of `like`.
-    ///
-    /// # Errors
-    /// The graph refuses the nodes.
-    pub fn reshape_like(&mut self, value: Output, like: Output) -> Added {
-        let shape = self.shape_of(like)?;
-        self.op("Reshape", &[value, shape])
+        is_one.then_some((self.value(first.pred), u32::from(first.branch)))
     }
 
     /// The value of `of` as integers, where it is a constant, or what a loop or branch is given of one.
-    pub fn ints(&self, mut of: Output) -> Option<Vec<i64>> {
+    pub fn known_ints(&self, of: Value<'_>) -> Option<Vec<i64>> {
+        let mut of = of.output();
         let node = loop {
             let node = self.graph.node(of.node).ok()?;
             let is_constant = node.flag("is_constant").is_ok_and(|c| *c);
@@ -254,29 +160,35 @@ impl<'a> GradientContext<'a> {
 
     /// Sets the gradients of two inputs that were broadcast against each other: each summed over the axes along which
     /// its input was stretched.
-    ///
-    /// # Errors
-    /// The graph refuses the nodes.
-    pub fn set_broadcast(&mut self, grads: [(usize, Output); 2]) -> Result<(), GradientError> {
+    pub fn set_broadcast(&self, grads: [(usize, Value<'a>); 2]) {
         let [(i, gi), (j, gj)] = grads;
-        let shapes = (self.shape(self.input(i))?.known(), self.shape(self.input(j))?.known());
+        let shapes = (self.input(i).shape().known(), self.input(j).shape().known());
         if matches!(&shapes, (Some(a), Some(b)) if a == b) {
             self.set(i, gi);
             self.set(j, gj);
-            return Ok(());
+            return;
         }
-        let (si, sj) = (self.shape_of(self.input(i))?, self.shape_of(self.input(j))?);
-        let axes = self.op("BroadcastGradientArgs", &[si, sj])?;
+        let (si, sj) = (self.shape_of(self.input(i)), self.shape_of(self.input(j)));
+        let axes = si.op_with("BroadcastGradientArgs", sj);
         for (input, grad, shape, port) in [(i, gi, si, 0), (j, gj, sj, 1)] {
-            let sum = self.op("Sum", &[grad, Output { port, ..axes }])?;
-            let grad = self.op("Reshape", &[sum, shape])?;
-            self.set(input, grad);
+            self.set(input, grad.sum(axes.port(port)).reshape(shape));
         }
-        Ok(())
+    }
+
+    /// Sets the gradient of an input that was broadcast to the shape of output 0: `grad`, summed over the axes along which
+    /// the input was stretched.
+    pub fn set_stretched(&self, i: usize, grad: Value<'a>) {
+        let (own, whole) = (self.shape_of(self.input(i)), self.shape_of(self.output(0)));
+        self.set(i, grad.sum(own.op_with("BroadcastGradientArgs", whole)).reshape(own));
     }
 
     /// The error that says that this node has no gradient in this case.
     pub fn unsupported(&self, why: &'static str) -> GradientError {
         GradientError::Unsupported { node: self.node.name.to_string(), op: self.node.op.name, why }
     }
+}
+
+/// `value`, conjugated where it is complex.
+pub(super) fn conjugate(value: Value<'_>) -> Value<'_> {
+    if value.dtype().is_complex() { value.op("Conj") } else { value }
 }

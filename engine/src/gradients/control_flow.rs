@@ -1,10 +1,11 @@
 //! Gradients of conditionals: what a `Merge` joined a `Switch` parts, and the other way round.
 
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
+use crate::dtype::DType;
 use crate::graph::{Attr, Output};
+use crate::shape::PartialShape;
 use crate::tensor::Tensor;
-
-type Done = Result<(), GradientError>;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static CONTROL_FLOW: &[GradientSpec] = &[
@@ -24,40 +25,30 @@ static CONTROL_FLOW: &[GradientSpec] = &[
 ];
 
 /// The gradient of the side that was taken; where nothing comes back from a side, zeros if that one was taken.
-fn switch(c: &mut GradientContext<'_>) -> Done {
-    let (data, pred) = (c.input(0), c.input(1));
-    let mut sides = [c.arrived(0), c.arrived(1)];
-    for (port, side) in sides.iter_mut().enumerate().filter(|(_, side)| side.is_none()) {
-        let zeros = c.zeros(data)?;
-        let switched = c.op("Switch", &[zeros, pred])?;
-        *side = Some(Output { port: port as u32, ..switched });
-    }
-    let sides: Vec<Output> = sides.into_iter().flatten().collect();
-    let grad = c.op_of_list("Merge", &sides, &[], &[])?;
-    c.set(0, grad);
+fn switch(c: &GradientContext<'_>) -> Done {
+    let zeros = |side| c.zeros(c.input(0)).op_with("Switch", c.input(1)).port(side);
+    let sides = [0, 1].map(|side| c.arrived(side as usize).unwrap_or_else(|| zeros(side)).output());
+    c.set(0, c.add_node("Merge").inputs(&sides).value());
     Ok(())
 }
 
 /// To the input that was alive, and dead to the others.
-fn merge(c: &mut GradientContext<'_>) -> Done {
+fn merge(c: &GradientContext<'_>) -> Done {
     let Some(grad) = c.arrived(0) else { return Ok(()) };
-    let n = c.node().inputs.len();
     if let Some((pred, side_of_first)) = c.sides_of_inputs() {
-        let switch = c.op("Switch", &[grad, pred])?;
-        c.set(0, Output { port: side_of_first, ..switch });
-        c.set(1, Output { port: 1 - side_of_first, ..switch });
+        let switch = grad.op_with("Switch", pred);
+        c.set(0, switch.port(side_of_first));
+        c.set(1, switch.port(1 - side_of_first));
         return Ok(());
     }
-    for i in 0..n {
-        let index = c.constant(Tensor::scalar(i as i32))?;
-        let alive = c.op_with("Equal", &[c.output(1), index], &[("incompatible_shape_error", Attr::Bool(true))])?;
-        let switch = c.op("Switch", &[grad, alive])?;
-        c.set(i, Output { port: 1, ..switch });
+    for i in 0..c.node().inputs.len() {
+        let alive = c.output(1).equal(c.graph().tensor(Tensor::scalar(i as i32)));
+        c.set(i, grad.op_with("Switch", alive).port(1));
     }
     Ok(())
 }
 
-fn identity_n(c: &mut GradientContext<'_>) -> Done {
+fn identity_n(c: &GradientContext<'_>) -> Done {
     for i in 0..c.node().inputs.len() {
         if let Some(grad) = c.arrived(i) {
             c.set(i, grad);
@@ -67,32 +58,28 @@ fn identity_n(c: &mut GradientContext<'_>) -> Done {
 }
 
 /// A push passes its value on; what the way back popped of it comes with the loop that it is in.
-fn push(c: &mut GradientContext<'_>) -> Done {
-    let grad = c.grad(0)?;
-    c.set(1, grad);
+fn push(c: &GradientContext<'_>) -> Done {
+    c.set(1, c.grad(0));
     Ok(())
 }
 
 /// Pushed, to be popped where the value was pushed.
-fn pop(c: &mut GradientContext<'_>) -> Done {
-    let grad = c.grad(0)?;
-    c.push_gradient(grad)
+fn pop(c: &GradientContext<'_>) -> Done {
+    c.push_gradient(c.grad(0))
 }
 
-fn from_value(c: &mut GradientContext<'_>) -> Done {
-    let inputs = c.node().inputs.clone();
-    let types = inputs.iter().map(|x| c.dtype(*x)).collect::<Result<Vec<_>, _>>()?;
-    let shapes = inputs.iter().map(|x| c.shape(*x)).collect::<Result<Vec<_>, _>>()?;
-    let attrs = [("output_types", Attr::ListType(types)), ("output_shapes", Attr::ListShape(shapes))];
-    let grad = c.grad(0)?;
-    let got = c.op_with("OptionalGetValue", &[grad], &attrs)?;
-    (0..inputs.len()).for_each(|i| c.set(i, Output { port: i as u32, ..got }));
+fn from_value(c: &GradientContext<'_>) -> Done {
+    let n = c.node().inputs.len();
+    let types: Vec<DType> = (0..n).map(|i| c.input(i).dtype()).collect();
+    let shapes: Vec<PartialShape> = (0..n).map(|i| c.input(i).shape()).collect();
+    let got = c.add_node("OptionalGetValue").input(c.grad(0)).attr("output_types", types);
+    let got = got.attr("output_shapes", Attr::ListShape(shapes)).value();
+    (0..n).for_each(|i| c.set(i, got.port(i as u32)));
     Ok(())
 }
 
-fn get_value(c: &mut GradientContext<'_>) -> Done {
-    let grads = (0..c.node().outputs.len()).map(|i| c.grad(i)).collect::<Result<Vec<_>, _>>()?;
-    let value = c.op_of_list("OptionalFromValue", &grads, &[], &[])?;
-    c.set(0, value);
+fn get_value(c: &GradientContext<'_>) -> Done {
+    let grads: Vec<Output> = (0..c.node().outputs.len()).map(|i| c.grad(i).output()).collect();
+    c.set(0, c.add_node("OptionalFromValue").inputs(&grads).value());
     Ok(())
 }

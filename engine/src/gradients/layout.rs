@@ -1,13 +1,13 @@
 //! Gradients of ops that move elements, choose them by indices, or run along an axis.
 
+use super::array::{all_grads, as_i32, cut_apart, identity, op_with_attrs, shape_as, total};
+use super::context::conjugate;
+use super::math::{spread, with_kept_axes};
+use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
 use crate::dtype::DType;
-use crate::graph::{Attr, Output};
+use crate::graph::{Output, Value};
 use crate::tensor::Tensor;
-
-type Done = Result<(), GradientError>;
-type Added = Result<Output, GradientError>;
-type Ctx<'a, 'b> = &'a mut GradientContext<'b>;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static MOVES: &[GradientSpec] = &[
@@ -19,9 +19,9 @@ static MOVES: &[GradientSpec] = &[
     ("ReverseV2", Function(|c| same_again(c, "ReverseV2", &[]))),
     ("ReverseSequence", Function(|c| same_again(c, "ReverseSequence", &["seq_dim", "batch_dim"]))),
     ("Roll", Function(roll)),
-    ("Concat", Function(concat)),
-    ("Split", Function(split)),
-    ("SplitV", Function(split_v)),
+    ("Concat", Function(|c| cut_apart(c, 1..c.node().inputs.len(), c.input(0)))),
+    ("Split", Function(|c| join(c, 1, 0))),
+    ("SplitV", Function(|c| join(c, 0, 2))),
     ("ConjugateTranspose", Function(conjugate_transpose)),
     ("SpaceToBatch", Function(|c| same_again(c, "BatchToSpace", &["block_size"]))),
     ("BatchToSpace", Function(|c| same_again(c, "SpaceToBatch", &["block_size"]))),
@@ -30,9 +30,9 @@ static MOVES: &[GradientSpec] = &[
     ("SpaceToDepth", Function(|c| same_again(c, "DepthToSpace", &["block_size", "data_format"]))),
     ("DepthToSpace", Function(|c| same_again(c, "SpaceToDepth", &["block_size", "data_format"]))),
     ("ExtractImagePatches", Function(patches)),
-    ("Snapshot", Function(|c| pass(c, 0))),
-    ("EnsureShape", Function(|c| pass(c, 0))),
-    ("DeepCopy", Function(|c| pass(c, 0))),
+    ("Snapshot", Function(identity)),
+    ("EnsureShape", Function(identity)),
+    ("DeepCopy", Function(identity)),
     ("PreventGradient", Function(|c| Err(c.unsupported("passes here: that is what the op is for")))),
     ("Diag", Function(|c| of_gradient(c, "DiagPart"))),
     ("DiagPart", Function(|c| of_gradient(c, "Diag"))),
@@ -52,20 +52,14 @@ static MOVES: &[GradientSpec] = &[
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static INDEXING: &[GradientSpec] = &[
-    (
-        "Gather",
-        Function(|c| {
-            let params = c.input(0);
-            gather(c, params, None, 0)
-        }),
-    ),
-    ("GatherV2", Function(gather_v2)),
+    ("Gather", Function(|c| gather(c, c.input(0), None))),
+    ("GatherV2", Function(|c| gather(c, c.input(0), Some(c.input(2))))),
     ("ResourceGather", Function(resource_gather)),
     ("GatherNd", Function(gather_nd)),
     ("ScatterNd", Function(scatter_nd)),
-    ("ScatterNdNonAliasingAdd", Function(|c| tensor_scatter(c, None))),
-    ("TensorScatterAdd", Function(|c| tensor_scatter(c, None))),
-    ("TensorScatterSub", Function(|c| tensor_scatter(c, Some("Neg")))),
+    ("ScatterNdNonAliasingAdd", Function(tensor_scatter)),
+    ("TensorScatterAdd", Function(tensor_scatter)),
+    ("TensorScatterSub", Function(tensor_scatter)),
     ("TensorScatterUpdate", Function(scatter_update)),
     ("TensorScatterMin", Function(scatter_extreme)),
     ("TensorScatterMax", Function(scatter_extreme)),
@@ -96,491 +90,303 @@ static INDEXING: &[GradientSpec] = &[
     ("Empty", Zero),
 ];
 
-/// The node's own attributes of these names.
-fn attrs<'n>(c: &GradientContext<'_>, names: &[&'n str]) -> Vec<(&'n str, Attr)> {
-    names.iter().filter_map(|name| Some((*name, c.node().attrs.get(*name)?.clone()))).collect()
-}
-
-/// The gradient itself.
-fn pass(c: Ctx<'_, '_>, i: usize) -> Done {
-    let g = c.grad(0)?;
-    c.set(i, g);
-    Ok(())
-}
-
 /// An op of the gradient alone.
-fn of_gradient(c: Ctx<'_, '_>, op: &str) -> Done {
-    let g = c.grad(0)?;
-    let x = c.op(op, &[g])?;
-    c.set(0, x);
+fn of_gradient(c: &GradientContext<'_>, op: &str) -> Done {
+    c.set(0, c.grad(0).op(op));
     Ok(())
 }
 
 /// An op of the gradient in place of the first input, the other inputs being those of the node.
-fn same_again(c: Ctx<'_, '_>, op: &str, names: &[&str]) -> Done {
-    let mut inputs = vec![c.grad(0)?];
+fn same_again(c: &GradientContext<'_>, op: &'static str, names: &[&str]) -> Done {
+    let mut inputs = vec![c.grad(0)];
     inputs.extend((1..c.node().inputs.len()).map(|i| c.input(i)));
-    let attrs = attrs(c, names);
-    let x = c.op_with(op, &inputs, &attrs)?;
-    c.set(0, x);
+    c.set(0, op_with_attrs(c, op, &inputs, names));
     Ok(())
 }
 
-/// The shape of an output as integers of the type of `like`.
-fn shape_as(c: Ctx<'_, '_>, of: Output, like: Output) -> Added {
-    let dtype = match c.dtype(like)? {
-        DType::I64 => DType::I64,
-        _ => DType::I32,
-    };
-    c.op_with("Shape", &[of], &[("out_type", Attr::Type(dtype))])
+/// Vectors, one after the other.
+fn joined<'a>(c: &GradientContext<'a>, parts: &[Value<'a>]) -> Value<'a> {
+    let parts: Vec<Output> = parts.iter().map(|part| part.output()).collect();
+    c.add_node("ConcatV2").inputs(&parts).input(c.graph().tensor(Tensor::scalar(0i32))).value()
 }
 
-/// The sum of all elements.
-fn total(c: Ctx<'_, '_>, of: Output) -> Added {
-    let whole = c.vector(&[-1i32])?;
-    let flat = c.op("Reshape", &[of, whole])?;
-    let axis = c.vector(&[0i32])?;
-    c.op("Sum", &[flat, axis])
+/// A vector of one number as a scalar.
+fn scalar(vector: Value<'_>) -> Value<'_> {
+    vector.reshape(vector.graph().ints(&[]))
 }
 
-fn pad(c: Ctx<'_, '_>) -> Done {
-    let (g, x, paddings) = (c.grad(0)?, c.input(0), c.input(1));
-    let (from, size) = (c.vector(&[0i32, 0])?, c.vector(&[-1i32, 1])?);
-    let before = c.op("Slice", &[paddings, from, size])?;
-    let whole = c.vector(&[-1i32])?;
-    let before = c.op("Reshape", &[before, whole])?;
-    let shape = shape_as(c, x, paddings)?;
-    let of_x = c.op("Slice", &[g, before, shape])?;
+/// The elements of a vector from `begin` to before `end`, which are vectors of one number.
+fn part<'a>(of: Value<'a>, begin: Value<'a>, end: Value<'a>) -> Value<'a> {
+    let one = of.graph().ints(&[1]);
+    of.graph().add_node("StridedSlice").input(of).input(begin).input(end).input(one).value()
+}
+
+/// The product of a vector, as a vector of one number.
+fn product(of: Value<'_>) -> Value<'_> {
+    of.graph().add_node("Prod").input(of).input(of.graph().ints(&[0])).attr("keep_dims", true).value()
+}
+
+/// 0, 1, ... to before `end`.
+fn counted(end: Value<'_>) -> Value<'_> {
+    end.graph().add_node("Range").input(end.number(0.0)).input(end).input(end.number(1.0)).value()
+}
+
+fn pad(c: &GradientContext<'_>) -> Done {
+    let (g, x, paddings) = (c.grad(0), c.input(0), c.input(1));
+    let before = c.op("Slice", &[paddings, c.graph().ints(&[0, 0]), c.graph().ints(&[-1, 1])]);
+    let before = before.reshape(c.graph().ints(&[-1]));
+    let of_x = c.op("Slice", &[g, before, shape_as(x, paddings.dtype())]);
     c.set(0, of_x);
     if c.node().inputs.len() > 2 {
-        let (all, inside) = (total(c, g)?, total(c, of_x)?);
-        let of_value = c.op("Sub", &[all, inside])?;
-        c.set(2, of_value);
+        c.set(2, total(g) - total(of_x));
     }
     Ok(())
 }
 
-fn roll(c: Ctx<'_, '_>) -> Done {
-    let (g, shift, axis) = (c.grad(0)?, c.input(1), c.input(2));
-    let back = c.op("Neg", &[shift])?;
-    let x = c.op("Roll", &[g, back, axis])?;
-    c.set(0, x);
+fn roll(c: &GradientContext<'_>) -> Done {
+    c.set(0, c.op("Roll", &[c.grad(0), -c.input(1), c.input(2)]));
     Ok(())
 }
 
-/// Cuts the gradient of a concatenation apart again; `axis` may be anything that runs.
-pub(super) fn cut_apart(c: Ctx<'_, '_>, values: std::ops::Range<usize>, axis: Output) -> Done {
-    let g = c.grad(0)?;
-    let shapes = values.clone().map(|i| c.shape_of(c.input(i))).collect::<Result<Vec<_>, _>>()?;
-    let axis = if c.dtype(axis)? == DType::I32 {
-        axis
-    } else {
-        c.op_with("Cast", &[axis], &[("DstT", Attr::Type(DType::I32))])?
-    };
-    let offsets = c.op_then_list("ConcatOffset", &[axis], &shapes)?;
-    for (k, i) in values.enumerate() {
-        let begin = Output { port: k as u32, ..offsets };
-        let part = c.op("Slice", &[g, begin, shapes[k]])?;
-        c.set(i, part);
-    }
+/// Of a node that cuts its input `value` apart along its input `axis`.
+fn join(c: &GradientContext<'_>, value: usize, axis: usize) -> Done {
+    c.set(value, c.add_node("ConcatV2").inputs(&all_grads(c)).input(c.input(axis)).value());
     Ok(())
 }
 
-fn concat(c: Ctx<'_, '_>) -> Done {
-    let axis = c.input(0);
-    cut_apart(c, 1..c.node().inputs.len(), axis)
-}
-
-fn split(c: Ctx<'_, '_>) -> Done {
-    let grads = (0..c.node().outputs.len()).map(|i| c.grad(i)).collect::<Result<Vec<_>, _>>()?;
-    let axis = c.input(0);
-    let x = c.op_of_list("ConcatV2", &grads, &[axis], &[])?;
-    c.set(1, x);
-    Ok(())
-}
-
-fn split_v(c: Ctx<'_, '_>) -> Done {
-    let grads = (0..c.node().outputs.len()).map(|i| c.grad(i)).collect::<Result<Vec<_>, _>>()?;
-    let axis = c.input(2);
-    let x = c.op_of_list("ConcatV2", &grads, &[axis], &[])?;
-    c.set(0, x);
-    Ok(())
-}
-
-fn conjugate_transpose(c: Ctx<'_, '_>) -> Done {
-    let g = c.grad(0)?;
-    let inverse = c.op("InvertPermutation", &[c.input(1)])?;
-    let x = c.op("ConjugateTranspose", &[g, inverse])?;
-    c.set(0, x);
+fn conjugate_transpose(c: &GradientContext<'_>) -> Done {
+    let inverse = c.input(1).op("InvertPermutation");
+    c.set(0, c.grad(0).op_with("ConjugateTranspose", inverse));
     Ok(())
 }
 
 /// Each patch element is added to the pixel it was cut from; which one, cutting a picture of positions tells.
-fn patches(c: Ctx<'_, '_>) -> Done {
-    let (g, x) = (c.grad(0)?, c.input(0));
-    let shape = c.shape_of(x)?;
-    let [start, second, fourth] = [c.vector(&[0i32])?, c.vector(&[1i32])?, c.vector(&[3i32])?];
-    let [one_long, two_long] = [c.vector(&[1i32])?, c.vector(&[2i32])?];
-    let batch = c.op("Slice", &[shape, start, one_long])?;
-    let size = c.op("Slice", &[shape, second, two_long])?;
-    let channels = c.op("Slice", &[shape, fourth, one_long])?;
-    let n = product_of(c, shape, second, fourth)?;
-    let n = scalar(c, n)?;
-    let (axis, step) = (c.constant(Tensor::scalar(0i32))?, c.constant(Tensor::scalar(1i32))?);
-    let end = c.op("AddV2", &[n, step])?;
-    let positions = c.op("Range", &[step, end, step])?;
-    let positions = c.op_with("Cast", &[positions], &[("DstT", Attr::Type(DType::I64))])?;
-    let picture = c.op_of_list("ConcatV2", &[one_long, size, one_long], &[axis], &[])?;
-    let positions = c.op("Reshape", &[positions, picture])?;
-    let attrs = attrs(c, &["ksizes", "strides", "rates", "padding"]);
-    let cut = c.op_with("ExtractImagePatches", &[positions], &attrs)?;
-    let (one, flat) = (c.constant(Tensor::scalar(1i64))?, c.vector(&[-1i32])?);
-    let cut = c.op("Reshape", &[cut, flat])?;
+fn patches(c: &GradientContext<'_>) -> Done {
+    let (g, shape) = (c.grad(0), c.shape_of(c.input(0)));
+    let [zero, one, two, three, flat] = [0, 1, 2, 3, -1].map(|i| c.graph().ints(&[i]));
+    let batch = c.op("Slice", &[shape, zero, one]);
+    let size = c.op("Slice", &[shape, one, two]);
+    let channels = c.op("Slice", &[shape, three, one]);
+    let n = scalar(product(part(shape, one, three)));
+    let step = n.number(1.0);
+    let positions = c.op("Range", &[step, n + step, step]).cast(DType::I64);
+    let picture = positions.reshape(joined(c, &[one, size, one]));
+    let cut = op_with_attrs(c, "ExtractImagePatches", &[picture], &["ksizes", "strides", "rates", "padding"]);
     // Padding is position 0, so -1, which no segment is.
-    let ids = c.op("Sub", &[cut, one])?;
-    let rows = c.op_of_list("ConcatV2", &[batch, flat, channels], &[axis], &[])?;
-    let g = c.op("Reshape", &[g, rows])?;
-    let order = c.vector(&[1i32, 0, 2])?;
-    let g = c.op("Transpose", &[g, order])?;
-    let sums = c.op("UnsortedSegmentSum", &[g, ids, n])?;
-    let sums = c.op("Transpose", &[sums, order])?;
-    let of_x = c.op("Reshape", &[sums, shape])?;
-    c.set(0, of_x);
+    let ids = cut.reshape(flat) - 1.0;
+    let order = c.graph().ints(&[1, 0, 2]);
+    let rows = g.reshape(joined(c, &[batch, flat, channels])).transpose(order);
+    let sums = c.op("UnsortedSegmentSum", &[rows, ids, n]);
+    c.set(0, sums.transpose(order).reshape(shape));
     Ok(())
 }
 
-fn matrix_diag(c: Ctx<'_, '_>) -> Done {
-    let (g, k, padding) = (c.grad(0)?, c.input(1), c.input(4));
-    let zero = c.op("ZerosLike", &[padding])?;
-    let v3 = if c.node().op.name == "MatrixDiagV3" { "MatrixDiagPartV3" } else { "MatrixDiagPartV2" };
-    let attrs = attrs(c, &["align"]);
-    let of_diagonal = c.op_with(v3, &[g, k, zero], &attrs)?;
+fn matrix_diag(c: &GradientContext<'_>) -> Done {
+    let (g, k, padding) = (c.grad(0), c.input(1), c.input(4));
+    let inverse = if c.node().op.name == "MatrixDiagV3" { "MatrixDiagPartV3" } else { "MatrixDiagPartV2" };
+    let of_diagonal = op_with_attrs(c, inverse, &[g, k, padding.zeros_like()], &["align"]);
     c.set(0, of_diagonal);
-    let (all, inside) = (total(c, g)?, total(c, of_diagonal)?);
-    let of_padding = c.op("Sub", &[all, inside])?;
-    c.set(4, of_padding);
+    c.set(4, total(g) - total(of_diagonal));
     Ok(())
 }
 
-fn matrix_diag_part(c: Ctx<'_, '_>) -> Done {
-    let (g, x) = (c.grad(0)?, c.input(0));
-    let zeros = c.op("ZerosLike", &[x])?;
+fn matrix_diag_part(c: &GradientContext<'_>) -> Done {
+    let (g, zeros) = (c.grad(0), c.input(0).zeros_like());
     let of_x = match c.node().op.name {
-        "MatrixDiagPart" => c.op("MatrixSetDiag", &[zeros, g])?,
-        "MatrixDiagPartV2" => c.op("MatrixSetDiagV2", &[zeros, g, c.input(1)])?,
-        _ => {
-            let attrs = attrs(c, &["align"]);
-            c.op_with("MatrixSetDiagV3", &[zeros, g, c.input(1)], &attrs)?
+        "MatrixDiagPart" => zeros.op_with("MatrixSetDiag", g),
+        "MatrixDiagPartV2" => c.op("MatrixSetDiagV2", &[zeros, g, c.input(1)]),
+        _ => op_with_attrs(c, "MatrixSetDiagV3", &[zeros, g, c.input(1)], &["align"]),
+    };
+    c.set(0, of_x);
+    Ok(())
+}
+
+fn matrix_set_diag(c: &GradientContext<'_>) -> Done {
+    let (g, zeros) = (c.grad(0), c.input(1).zeros_like());
+    let diagonal_of = match c.node().op.name {
+        "MatrixSetDiag" => {
+            c.set(0, g.op_with("MatrixSetDiag", zeros));
+            c.set(1, g.op("MatrixDiagPart"));
+            return Ok(());
         }
+        "MatrixSetDiagV2" => "MatrixDiagPartV2",
+        _ => "MatrixDiagPartV3",
     };
-    c.set(0, of_x);
+    let k = c.input(2);
+    c.set(0, op_with_attrs(c, c.node().op.name, &[g, zeros, k], &["align"]));
+    c.set(1, op_with_attrs(c, diagonal_of, &[g, k, g.number(0.0)], &["align"]));
     Ok(())
 }
 
-fn matrix_set_diag(c: Ctx<'_, '_>) -> Done {
-    let (g, diagonal) = (c.grad(0)?, c.input(1));
-    let zeros = c.op("ZerosLike", &[diagonal])?;
-    let attrs = attrs(c, &["align"]);
-    let (of_x, of_diagonal) = if c.node().op.name == "MatrixSetDiag" {
-        (c.op("MatrixSetDiag", &[g, zeros])?, c.op("MatrixDiagPart", &[g])?)
-    } else {
-        let k = c.input(2);
-        let zero = c.scalar_like(0.0, g)?;
-        let part = if attrs.is_empty() { "MatrixDiagPartV2" } else { "MatrixDiagPartV3" };
-        (c.op_with(c.node().op.name, &[g, zeros, k], &attrs)?, c.op_with(part, &[g, k, zero], &attrs)?)
-    };
-    c.set(0, of_x);
-    c.set(1, of_diagonal);
-    Ok(())
-}
-
-fn gather_v2(c: Ctx<'_, '_>) -> Done {
-    let (params, axis) = (c.input(0), c.input(2));
-    let batch = c.node().int("batch_dims").copied().unwrap_or(0);
-    gather(c, params, Some(axis), batch)
+fn batch_dims(c: &GradientContext<'_>) -> i64 {
+    c.node().int("batch_dims").copied().unwrap_or(0)
 }
 
 /// The gradient of the value, which is what the gradient of a variable's handle is.
-fn resource_gather(c: Ctx<'_, '_>) -> Done {
-    let handle = c.input(0);
-    let attrs = attrs(c, &["dtype"]);
-    let value = c.op_with("ReadVariableOp", &[handle], &attrs)?;
-    let batch = c.node().int("batch_dims").copied().unwrap_or(0);
-    let axis = c.constant(Tensor::scalar(batch as i32))?;
-    gather(c, value, Some(axis), batch)
+fn resource_gather(c: &GradientContext<'_>) -> Done {
+    let value = op_with_attrs(c, "ReadVariableOp", &[c.input(0)], &["dtype"]);
+    gather(c, value, Some(c.graph().tensor(Tensor::scalar(batch_dims(c) as i32))))
 }
 
-/// What was taken from a row is added up in that row.
-fn gather(c: Ctx<'_, '_>, params: Output, axis: Option<Output>, batch: i64) -> Done {
-    let (g, indices) = (c.grad(0)?, c.input(1));
-    let first = axis.is_none_or(|axis| c.ints(axis).is_some_and(|axis| axis == [0]));
-    let shape = c.shape_of(params)?;
-    let of_params = if first && batch == 0 {
-        let (zero, one) = (c.vector(&[0i32])?, c.vector(&[1i32])?);
-        let n_rows = c.op("Slice", &[shape, zero, one])?;
-        let n_rows = scalar(c, n_rows)?;
-        c.op("UnsortedSegmentSum", &[g, indices, n_rows])?
-    } else {
-        gather_along(c, shape, axis, batch)?
+/// What was taken from a row is added up in that row; without `axis` rows lie along the first.
+fn gather<'a>(c: &GradientContext<'a>, params: Value<'a>, axis: Option<Value<'a>>) -> Done {
+    let shape = c.shape_of(params);
+    let is_first = |axis| batch_dims(c) == 0 && c.known_ints(axis).is_some_and(|axis| axis == [0]);
+    let of_params = match axis.filter(|axis| !is_first(*axis)) {
+        Some(axis) => gather_along(c, shape, axis)?,
+        None => {
+            let n_rows = scalar(c.op("Slice", &[shape, c.graph().ints(&[0]), c.graph().ints(&[1])]));
+            c.op("UnsortedSegmentSum", &[c.grad(0), c.input(1), n_rows])
+        }
     };
     c.set(0, of_params);
     Ok(())
 }
 
-/// A vector of one number as a scalar.
-fn scalar(c: Ctx<'_, '_>, vector: Output) -> Added {
-    let shape = c.vector::<i32>(&[])?;
-    c.op("Reshape", &[vector, shape])
-}
-
-/// The product of a part of a shape, from `begin` to `end` (vectors of one number), as a vector.
-fn product_of(c: Ctx<'_, '_>, shape: Output, begin: Output, end: Output) -> Added {
-    let (one, axis) = (c.vector(&[1i32])?, c.vector(&[0i32])?);
-    let part = c.op("StridedSlice", &[shape, begin, end, one])?;
-    c.op_with("Prod", &[part, axis], &[("keep_dims", Attr::Bool(true))])
-}
-
 /// Params as [batch, outer, size, inner], the gradient as [batch, outer, n, inner]: rows of both are numbered through
 /// batch and size, and the gradient's are summed by that number.
-fn gather_along(c: Ctx<'_, '_>, shape: Output, axis: Option<Output>, batch: i64) -> Added {
-    let (g, indices) = (c.grad(0)?, c.input(1));
-    let batch = match (batch, c.shape(indices)?.rank()) {
-        (0.., _) => batch,
-        (_, Some(rank)) => batch + rank as i64,
+fn gather_along<'a>(c: &GradientContext<'a>, shape: Value<'a>, axis: Value<'a>) -> Result<Value<'a>, GradientError> {
+    let (g, indices) = (c.grad(0), c.input(1));
+    let batch = match (batch_dims(c), indices.shape().rank()) {
+        (batch @ 0.., _) => batch,
+        (batch, Some(rank)) => batch + rank as i64,
         _ => return Err(c.unsupported("for batch_dims counted from an unknown rank")),
     };
-    let flat = c.vector(&[-1i32])?;
-    let zero = c.vector(&[0i32])?;
-    let (one, batch) = (c.vector(&[1i32])?, c.vector(&[batch as i32])?);
-    let rank = c.op("Shape", &[shape])?;
-    let axis = axis.unwrap_or(zero);
-    let axis = if c.dtype(axis)? == DType::I32 {
-        axis
-    } else {
-        c.op_with("Cast", &[axis], &[("DstT", Attr::Type(DType::I32))])?
-    };
-    let axis = c.op("Reshape", &[axis, flat])?;
-    let axis = c.op("FloorMod", &[axis, rank])?;
-    let after = c.op("AddV2", &[axis, one])?;
-    let n_batch = product_of(c, shape, zero, batch)?;
-    let outer = product_of(c, shape, batch, axis)?;
-    let size = c.op("StridedSlice", &[shape, axis, after, one])?;
-    let inner = product_of(c, shape, after, rank)?;
-    let of_indices = c.shape_of(indices)?;
-    let index_rank = c.op("Shape", &[of_indices])?;
-    let n = product_of(c, of_indices, batch, index_rank)?;
-    let at = c.constant(Tensor::scalar(0i32))?;
-    let joined = |c: Ctx<'_, '_>, parts: &[Output]| c.op_of_list("ConcatV2", parts, &[at], &[]);
+    let [zero, one, flat, batch] = [0, 1, -1, batch as i32].map(|i| c.graph().ints(&[i]));
+    let rank = shape.shape_tensor();
+    let axis = as_i32(axis).reshape(flat).op_with("FloorMod", rank);
+    let after = axis + one;
+    let n_batch = product(part(shape, zero, batch));
+    let outer = product(part(shape, batch, axis));
+    let size = part(shape, axis, after);
+    let inner = product(part(shape, after, rank));
+    let of_indices = c.shape_of(indices);
+    let n = product(part(of_indices, batch, of_indices.shape_tensor()));
     // Number the rows.
-    let (count, step) = (scalar(c, n_batch)?, c.constant(Tensor::scalar(1i32))?);
-    let batches = c.op("Range", &[at, count, step])?;
-    let offsets = c.op("Mul", &[batches, size])?;
-    let column = joined(c, &[n_batch, one])?;
-    let offsets = c.op("Reshape", &[offsets, column])?;
-    let index_type = c.dtype(indices)?;
-    let offsets = c.op_with("Cast", &[offsets], &[("DstT", Attr::Type(index_type))])?;
-    let table = joined(c, &[n_batch, n])?;
-    let ids = c.op("Reshape", &[indices, table])?;
-    let ids = c.op("AddV2", &[ids, offsets])?;
-    let ids = c.op("Reshape", &[ids, flat])?;
+    let offsets = counted(scalar(n_batch)) * size;
+    let offsets = offsets.reshape(joined(c, &[n_batch, one])).cast(indices.dtype());
+    let ids = (indices.reshape(joined(c, &[n_batch, n])) + offsets).reshape(flat);
     // Rows of the gradient, summed, and back.
-    let order = c.vector(&[0i32, 2, 1, 3])?;
-    let four = joined(c, &[n_batch, outer, n, inner])?;
-    let rows = c.op("Reshape", &[g, four])?;
-    let rows = c.op("Transpose", &[rows, order])?;
-    let n_ids = c.op("Mul", &[n_batch, n])?;
-    let three = joined(c, &[n_ids, outer, inner])?;
-    let rows = c.op("Reshape", &[rows, three])?;
-    let n_rows = c.op("Mul", &[n_batch, size])?;
-    let n_rows = scalar(c, n_rows)?;
-    let sums = c.op("UnsortedSegmentSum", &[rows, ids, n_rows])?;
-    let four = joined(c, &[n_batch, size, outer, inner])?;
-    let sums = c.op("Reshape", &[sums, four])?;
-    let sums = c.op("Transpose", &[sums, order])?;
-    c.op("Reshape", &[sums, shape])
+    let order = c.graph().ints(&[0, 2, 1, 3]);
+    let rows = g.reshape(joined(c, &[n_batch, outer, n, inner])).transpose(order);
+    let rows = rows.reshape(joined(c, &[n_batch * n, outer, inner]));
+    let sums = c.op("UnsortedSegmentSum", &[rows, ids, scalar(n_batch * size)]);
+    let sums = sums.reshape(joined(c, &[n_batch, size, outer, inner])).transpose(order);
+    Ok(sums.reshape(shape))
 }
 
-fn gather_nd(c: Ctx<'_, '_>) -> Done {
-    let (g, params, indices) = (c.grad(0)?, c.input(0), c.input(1));
-    let shape = shape_as(c, params, indices)?;
-    let x = c.op("ScatterNd", &[indices, g, shape])?;
-    c.set(0, x);
+fn gather_nd(c: &GradientContext<'_>) -> Done {
+    let (g, params, indices) = (c.grad(0), c.input(0), c.input(1));
+    c.set(0, c.op("ScatterNd", &[indices, g, shape_as(params, indices.dtype())]));
     Ok(())
 }
 
-fn scatter_nd(c: Ctx<'_, '_>) -> Done {
-    let (g, indices) = (c.grad(0)?, c.input(0));
-    let updates = c.op("GatherNd", &[g, indices])?;
-    c.set(1, updates);
+fn scatter_nd(c: &GradientContext<'_>) -> Done {
+    c.set(1, c.grad(0).op_with("GatherNd", c.input(0)));
     Ok(())
 }
 
-fn tensor_scatter(c: Ctx<'_, '_>, change: Option<&str>) -> Done {
-    let (g, indices) = (c.grad(0)?, c.input(1));
+fn tensor_scatter(c: &GradientContext<'_>) -> Done {
+    let (g, indices) = (c.grad(0), c.input(1));
+    let updates = g.op_with("GatherNd", indices);
     c.set(0, g);
-    let mut updates = c.op("GatherNd", &[g, indices])?;
-    if let Some(op) = change {
-        updates = c.op(op, &[updates])?;
-    }
-    c.set(2, updates);
+    c.set(2, if c.node().op.name == "TensorScatterSub" { -updates } else { updates });
     Ok(())
 }
 
-fn scatter_update(c: Ctx<'_, '_>) -> Done {
-    let (g, indices) = (c.grad(0)?, c.input(1));
-    let zeros = c.op("ZerosLike", &[c.input(2)])?;
-    let of_x = c.op("TensorScatterUpdate", &[g, indices, zeros])?;
-    let updates = c.op("GatherNd", &[g, indices])?;
-    c.set(0, of_x);
-    c.set(2, updates);
+fn scatter_update(c: &GradientContext<'_>) -> Done {
+    let (g, indices, updates) = (c.grad(0), c.input(1), c.input(2));
+    c.set(0, c.op("TensorScatterUpdate", &[g, indices, updates.zeros_like()]));
+    c.set(2, g.op_with("GatherNd", indices));
     Ok(())
 }
 
 /// Shared equally among all that have the extreme value.
-fn scatter_extreme(c: Ctx<'_, '_>) -> Done {
-    let (g, x, indices, updates, z) = (c.grad(0)?, c.input(0), c.input(1), c.input(2), c.output(0));
-    let dtype = [("DstT", Attr::Type(c.dtype(x)?))];
-    let own = c.op("Equal", &[x, z])?;
-    let own = c.op_with("Cast", &[own], &dtype)?;
-    let chosen = c.op("GatherNd", &[z, indices])?;
-    let theirs = c.op("Equal", &[updates, chosen])?;
-    let theirs = c.op_with("Cast", &[theirs], &dtype)?;
-    let shape = shape_as(c, x, indices)?;
-    let spread = c.op("ScatterNd", &[indices, theirs, shape])?;
-    let n = c.op("AddV2", &[own, spread])?;
-    let share = c.op("RealDiv", &[g, n])?;
-    let of_x = c.op("Mul", &[share, own])?;
-    let of_updates = c.op("GatherNd", &[share, indices])?;
-    let of_updates = c.op("Mul", &[of_updates, theirs])?;
-    c.set(0, of_x);
-    c.set(2, of_updates);
+fn scatter_extreme(c: &GradientContext<'_>) -> Done {
+    let (g, x, indices, updates, z) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.output(0));
+    let own = x.equal(z).cast(x.dtype());
+    let theirs = updates.equal(z.op_with("GatherNd", indices)).cast(x.dtype());
+    let added = c.op("ScatterNd", &[indices, theirs, shape_as(x, indices.dtype())]);
+    let share = g / (own + added);
+    c.set(0, share * own);
+    c.set(2, share.op_with("GatherNd", indices) * theirs);
     Ok(())
 }
 
-fn top_k(c: Ctx<'_, '_>) -> Done {
-    let (g, x, places) = (c.grad(0)?, c.input(0), c.output(1));
-    let long = [("DstT", Attr::Type(DType::I64))];
-    let places = c.op_with("Cast", &[places], &long)?;
-    let shape = c.op_with("Shape", &[x], &[("out_type", Attr::Type(DType::I64))])?;
-    let flat = c.vector(&[-1i64])?;
-    let (last, end, one) = (c.vector(&[-1i32])?, c.vector(&[0i32])?, c.vector(&[1i32])?);
-    let n = c.op_with("StridedSlice", &[shape, last, end, one], &[("end_mask", Attr::Int(1))])?;
-    let of_places = c.op_with("Shape", &[places], &[("out_type", Attr::Type(DType::I64))])?;
-    let k = c.op_with("StridedSlice", &[of_places, last, end, one], &[("end_mask", Attr::Int(1))])?;
-    let axis = c.constant(Tensor::scalar(0i32))?;
+fn top_k(c: &GradientContext<'_>) -> Done {
+    let (g, x, places) = (c.grad(0), c.input(0), c.output(1).cast(DType::I64));
+    let (shape, of_places) = (shape_as(x, DType::I64), shape_as(places, DType::I64));
+    let [last, end, one] = [-1, 0, 1].map(|i| c.graph().ints(&[i]));
+    let [n, k] = [shape, of_places].map(|shape| {
+        let node = c.add_node("StridedSlice").input(shape).input(last).input(end).input(one);
+        node.attr("end_mask", 1i64).value()
+    });
     // Counted, as -1 does not say how many rows there are where k is 0.
-    let n_rows = product_of(c, of_places, end, last)?;
-    let table = c.op_of_list("ConcatV2", &[n_rows, k], &[axis], &[])?;
-    let places = c.op("Reshape", &[places, table])?;
-    let n_rows = scalar(c, n_rows)?;
-    let (zero, step) = (c.constant(Tensor::scalar(0i64))?, c.constant(Tensor::scalar(1i64))?);
-    let offsets = c.op("Range", &[zero, n_rows, step])?;
-    let offsets = c.op("Mul", &[offsets, n])?;
-    let column = c.vector(&[-1i64, 1])?;
-    let offsets = c.op("Reshape", &[offsets, column])?;
-    let at = c.op("AddV2", &[places, offsets])?;
-    let at = c.op("Reshape", &[at, column])?;
-    let g = c.op("Reshape", &[g, flat])?;
-    let axes = c.vector(&[0i32])?;
-    let size = c.op_with("Prod", &[shape, axes], &[("keep_dims", Attr::Bool(true))])?;
-    let spread = c.op("ScatterNd", &[at, g, size])?;
-    let of_x = c.op("Reshape", &[spread, shape])?;
-    c.set(0, of_x);
+    let n_rows = product(part(of_places, end, last));
+    let places = places.reshape(joined(c, &[n_rows, k]));
+    let column = c.graph().tensor(Tensor::vector(&[-1i64, 1]));
+    let offsets = (counted(scalar(n_rows)) * n).reshape(column);
+    let at = (places + offsets).reshape(column);
+    let flat = g.reshape(c.graph().tensor(Tensor::vector(&[-1i64])));
+    c.set(0, c.op("ScatterNd", &[at, flat, product(shape)]).reshape(shape));
     Ok(())
 }
 
-/// The flags of a scan that runs the other way.
-fn other_way(c: &GradientContext<'_>) -> [(&'static str, Attr); 2] {
+/// The scan `op` of a value along the node's axis, the other way.
+fn scan_back<'a>(c: &GradientContext<'a>, op: &'a str, of: Value<'a>) -> Value<'a> {
     let flag = |name| c.node().flag(name).copied().unwrap_or(false);
-    [("exclusive", Attr::Bool(flag("exclusive"))), ("reverse", Attr::Bool(!flag("reverse")))]
+    let node = c.add_node(op).input(of).input(c.input(1));
+    node.attr("exclusive", flag("exclusive")).attr("reverse", !flag("reverse")).value()
 }
 
-fn cumsum(c: Ctx<'_, '_>) -> Done {
-    let g = c.grad(0)?;
-    let flags = other_way(c);
-    let x = c.op_with("Cumsum", &[g, c.input(1)], &flags)?;
-    c.set(0, x);
+fn cumsum(c: &GradientContext<'_>) -> Done {
+    c.set(0, scan_back(c, "Cumsum", c.grad(0)));
     Ok(())
 }
 
 /// As TensorFlow's: nothing where x is 0.
-fn cumprod(c: Ctx<'_, '_>) -> Done {
-    let (g, x, y) = (c.grad(0)?, c.input(0), c.output(0));
-    let gy = c.op("Mul", &[g, y])?;
-    let flags = other_way(c);
-    let sums = c.op_with("Cumsum", &[gy, c.input(1)], &flags)?;
-    let of_x = c.op("DivNoNan", &[sums, x])?;
-    c.set(0, of_x);
+fn cumprod(c: &GradientContext<'_>) -> Done {
+    let (g, x, y) = (c.grad(0), c.input(0), c.output(0));
+    c.set(0, scan_back(c, "Cumsum", g * y).op_with("DivNoNan", x));
     Ok(())
 }
 
 /// In logarithms, so that nothing overflows: positive and negative gradients apart.
-fn cumulative_log_sum_exp(c: Ctx<'_, '_>) -> Done {
-    let (g, x, axis, y) = (c.grad(0)?, c.input(0), c.input(1), c.output(0));
-    let flags = other_way(c);
-    let zero = c.scalar_like(0.0, g)?;
-    let nothing = c.scalar_like(f64::NEG_INFINITY, g)?;
-    let minus = c.op("Neg", &[g])?;
-    let mut parts = Vec::new();
-    for part in [g, minus] {
-        let some = c.op("Greater", &[part, zero])?;
-        let one = c.op("OnesLike", &[part])?;
-        let safe = c.op("SelectV2", &[some, part, one])?;
-        let log = c.op("Log", &[safe])?;
-        let log = c.op("SelectV2", &[some, log, nothing])?;
-        let below = c.op("Sub", &[log, y])?;
-        let sums = c.op_with("CumulativeLogsumexp", &[below, axis], &flags)?;
-        let sums = c.op("AddV2", &[sums, x])?;
-        parts.push(c.op("Exp", &[sums])?);
-    }
-    let of_x = c.op("Sub", &[parts[0], parts[1]])?;
-    c.set(0, of_x);
+fn cumulative_log_sum_exp(c: &GradientContext<'_>) -> Done {
+    let (g, x, y) = (c.grad(0), c.input(0), c.output(0));
+    let [positive, negative] = [g, -g].map(|g| {
+        let some = g.greater(0.0);
+        let log = some.select(g, g.ones_like()).log();
+        let log = some.select(log, log.number(f64::NEG_INFINITY));
+        (scan_back(c, "CumulativeLogsumexp", log - y) + x).exp()
+    });
+    c.set(0, positive - negative);
     Ok(())
 }
 
 /// The product of all other elements, by running products from both ends: right where elements are zero.
-fn prod(c: Ctx<'_, '_>) -> Done {
-    let (x, axes) = (c.input(0), c.input(1));
-    let grad = super::math::spread(c)?;
-    let long = c.dtype(axes)? == DType::I64;
-    let axes = if long { c.op_with("Cast", &[axes], &[("DstT", Attr::Type(DType::I32))])? } else { axes };
-    let flat = c.vector(&[-1i32])?;
-    let axes = c.op("Reshape", &[axes, flat])?;
-    let rank = c.op("Rank", &[x])?;
-    let reduced = c.op("FloorMod", &[axes, rank])?;
-    let (zero, one) = (c.constant(Tensor::scalar(0i32))?, c.constant(Tensor::scalar(1i32))?);
-    let all = c.op("Range", &[zero, rank, one])?;
-    let kept = c.op("ListDiff", &[all, reduced])?;
-    let order = c.op_of_list("ConcatV2", &[reduced, kept], &[zero], &[])?;
-    let moved = c.op("Transpose", &[x, order])?;
-    let shape = c.shape_of(x)?;
-    let lengths = c.op("GatherV2", &[shape, reduced, zero])?;
-    let first = c.vector(&[0i32])?;
-    let n = c.op_with("Prod", &[lengths, first], &[("keep_dims", Attr::Bool(true))])?;
-    let table = c.op_of_list("ConcatV2", &[n, flat], &[zero], &[])?;
-    let rows = c.op("Reshape", &[moved, table])?;
-    let from_left = c.op_with("Cumprod", &[rows, zero], &[("exclusive", Attr::Bool(true))])?;
-    let both = [("exclusive", Attr::Bool(true)), ("reverse", Attr::Bool(true))];
-    let from_right = c.op_with("Cumprod", &[rows, zero], &both)?;
-    let others = c.op("Mul", &[from_left, from_right])?;
-    let others = c.reshape_like(others, moved)?;
-    let back = c.op("InvertPermutation", &[order])?;
-    let others = c.op("Transpose", &[others, back])?;
-    let others = super::elementwise::conjugate(c, others)?;
-    let of_x = c.op("Mul", &[grad, others])?;
+fn prod(c: &GradientContext<'_>) -> Done {
+    let (x, axes, grad) = (c.input(0), c.input(1), spread(c));
+    let (shape, rank, flat) = (c.shape_of(x), x.rank_tensor(), c.graph().ints(&[-1]));
+    let zero = rank.number(0.0);
+    let reduced = as_i32(axes).reshape(flat).op_with("FloorMod", rank);
+    let kept = counted(rank).op_with("ListDiff", reduced);
+    let order = joined(c, &[reduced, kept]);
+    let moved = x.transpose(order);
+    let n = product(c.op("GatherV2", &[shape, reduced, zero]));
+    let rows = moved.reshape(joined(c, &[n, flat]));
+    let [from_left, from_right] = [false, true].map(|reverse| {
+        c.add_node("Cumprod").input(rows).input(zero).attr("exclusive", true).attr("reverse", reverse).value()
+    });
+    let others = c.reshape_like(from_left * from_right, moved);
+    let others = others.transpose(order.op("InvertPermutation"));
     // The rank may not have been known on the way.
-    let of_x = c.op("Reshape", &[of_x, shape])?;
-    c.set(0, of_x);
+    c.set(0, (grad * conjugate(others)).reshape(shape));
     Ok(())
 }
 
-/// `g x / y`
-fn euclidean_norm(c: Ctx<'_, '_>) -> Done {
-    let (x, y, g) = (c.input(0), c.output(0), c.grad(0)?);
-    let y = super::math::with_kept_axes(c, y)?;
-    let g = super::math::with_kept_axes(c, g)?;
-    let share = c.op("RealDiv", &[g, y])?;
-    let of_x = c.op("Mul", &[x, share])?;
-    c.set(0, of_x);
+fn euclidean_norm(c: &GradientContext<'_>) -> Done {
+    let (x, y, g) = (c.input(0), c.output(0), c.grad(0));
+    c.set(0, x * (with_kept_axes(c, g) / with_kept_axes(c, y)));
     Ok(())
 }

@@ -1,12 +1,11 @@
 //! Gradients of matrix ops. Formulas: Giles, "Collected matrix derivative results for forward and reverse mode
 //! algorithmic differentiation" (2008); Walter and Lehmann for QR; the complex ones are of real losses.
 
+use super::context::conjugate;
+use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
-use crate::graph::{Attr, Output};
+use crate::graph::{Output, Value};
 use crate::tensor::Tensor;
-
-type Done = Result<(), GradientError>;
-type Added = Result<Output, GradientError>;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static LINALG: &[GradientSpec] = &[
@@ -35,375 +34,292 @@ static LINALG: &[GradientSpec] = &[
     ("Lu", Zero),
 ];
 
-/// `a b`, either taken as its adjoint.
-fn product(c: &mut GradientContext<'_>, a: Output, b: Output, adj_a: bool, adj_b: bool) -> Added {
-    c.op_with("BatchMatMulV2", &[a, b], &[("adj_x", Attr::Bool(adj_a)), ("adj_y", Attr::Bool(adj_b))])
+/// A factor of a product of matrices, and whether its adjoint is meant.
+struct Factor<'a>(Value<'a>, bool);
+
+impl<'a> From<Value<'a>> for Factor<'a> {
+    fn from(value: Value<'a>) -> Factor<'a> {
+        Factor(value, false)
+    }
 }
 
-/// The sum of `grad` over the batch dimensions along which input `i` was stretched to it.
-fn unbroadcast(c: &mut GradientContext<'_>, i: usize, grad: Output) -> Added {
+/// `x`, as a factor, taken as its adjoint.
+fn adj(x: Value<'_>) -> Factor<'_> {
+    Factor(x, true)
+}
+
+/// `a b`
+fn product<'a>(a: impl Into<Factor<'a>>, b: impl Into<Factor<'a>>) -> Value<'a> {
+    let (Factor(a, adj_a), Factor(b, adj_b)) = (a.into(), b.into());
+    a.graph().add_node("BatchMatMulV2").input(a).input(b).attr("adj_x", adj_a).attr("adj_y", adj_b).value()
+}
+
+/// The boolean attribute `name` of the node.
+fn flag(c: &GradientContext<'_>, name: &str) -> bool {
+    c.node().flag(name).copied().unwrap_or(false)
+}
+
+/// The sum of `grad` over the dimensions along which `x` was stretched to it.
+fn summed_to<'a>(c: &GradientContext<'a>, grad: Value<'a>, x: Value<'a>) -> Value<'a> {
+    let shape = c.shape_of(x);
+    let axes = shape.op_with("BroadcastGradientArgs", c.shape_of(grad));
+    grad.sum(axes).reshape(shape)
+}
+
+/// Sets the gradient of input `i`, whose batch dimensions were stretched to those of `grad`.
+fn set_summed<'a>(c: &GradientContext<'a>, i: usize, grad: Value<'a>) {
     let x = c.input(i);
-    let own = c.shape_of(x)?;
-    if c.shape(x)?.known().is_some() && c.shape(x)?.known() == c.shape(grad)?.known() {
-        return Ok(grad);
-    }
-    let whole = c.shape_of(grad)?;
-    let axes = c.op("BroadcastGradientArgs", &[own, whole])?;
-    let sum = c.op("Sum", &[grad, axes])?;
-    c.op("Reshape", &[sum, own])
+    let (own, whole) = (x.shape().known(), grad.shape().known());
+    let is_same = own.is_some() && own == whole;
+    c.set(i, if is_same { grad } else { summed_to(c, grad, x) });
 }
 
-fn batch_matmul(c: &mut GradientContext<'_>) -> Done {
-    let flag = |name| c.node().flag(name).copied().unwrap_or(false);
-    let (ax, ay) = (flag("adj_x"), flag("adj_y"));
-    let (g, x, y) = (c.grad(0)?, c.input(0), c.input(1));
-    let of_x = if ax { product(c, y, g, ay, true)? } else { product(c, g, y, false, !ay)? };
-    let of_y = if ay { product(c, g, x, true, ax)? } else { product(c, x, g, !ax, false)? };
-    for (i, grad) in [of_x, of_y].into_iter().enumerate() {
-        let grad = unbroadcast(c, i, grad)?;
-        c.set(i, grad);
-    }
+fn batch_matmul(c: &GradientContext<'_>) -> Done {
+    let (ax, ay) = (flag(c, "adj_x"), flag(c, "adj_y"));
+    let (g, x, y) = (c.grad(0), c.input(0), c.input(1));
+    set_summed(c, 0, if ax { product(Factor(y, ay), adj(g)) } else { product(g, Factor(y, !ay)) });
+    set_summed(c, 1, if ay { product(adj(g), Factor(x, ax)) } else { product(Factor(x, !ax), g) });
     Ok(())
 }
 
-/// `-Y* G Y*`, of the adjoint's inverse its adjoint.
-fn inverse(c: &mut GradientContext<'_>) -> Done {
-    let (g, y) = (c.grad(0)?, c.output(0));
-    let adjoint = c.node().flag("adjoint").copied().unwrap_or(false);
-    let right = product(c, g, y, adjoint, true)?;
-    let of_x = if adjoint {
-        // Y = A^-*: dA = -(Y* G Y*)* = -Y G* Y.
-        let gy = product(c, g, y, true, false)?;
-        product(c, y, gy, false, false)?
-    } else {
-        product(c, y, right, true, false)?
-    };
-    let of_x = c.op("Neg", &[of_x])?;
-    c.set(0, of_x);
+fn inverse(c: &GradientContext<'_>) -> Done {
+    let (g, y) = (c.grad(0), c.output(0));
+    let adjoint = flag(c, "adjoint");
+    // With Y = A^-*: dA = -(Y* G Y*)* = -Y G* Y.
+    let minus = if adjoint { product(y, product(adj(g), y)) } else { product(adj(y), product(g, adj(y))) };
+    c.set(0, -minus);
     Ok(())
+}
+
+/// `x` with a dimension of 1 inserted at `axis`.
+fn expanded(x: Value<'_>, axis: i32) -> Value<'_> {
+    x.expand_dims(x.graph().tensor(Tensor::scalar(axis)))
 }
 
 /// `value` of each matrix, with two dimensions of 1 behind it.
-fn per_matrix(c: &mut GradientContext<'_>, value: Output) -> Added {
-    let last = c.constant(Tensor::scalar(-1i32))?;
-    let one = c.op("ExpandDims", &[value, last])?;
-    c.op("ExpandDims", &[one, last])
+fn per_matrix(value: Value<'_>) -> Value<'_> {
+    expanded(expanded(value, -1), -1)
 }
 
-fn adjoint_inverse(c: &mut GradientContext<'_>) -> Added {
-    c.op_with("MatrixInverse", &[c.input(0)], &[("adjoint", Attr::Bool(true))])
+fn adjoint_inverse<'a>(c: &GradientContext<'a>) -> Value<'a> {
+    c.add_node("MatrixInverse").input(c.input(0)).attr("adjoint", true).value()
 }
 
-fn conjugate(c: &mut GradientContext<'_>, x: Output) -> Added {
-    if c.dtype(x)?.is_complex() { c.op("Conj", &[x]) } else { Ok(x) }
-}
-
-fn determinant(c: &mut GradientContext<'_>) -> Done {
-    let (g, inverse) = (c.grad(0)?, adjoint_inverse(c)?);
-    let y = conjugate(c, c.output(0))?;
-    let scale = c.op("Mul", &[g, y])?;
-    let scale = per_matrix(c, scale)?;
-    let of_x = c.op("Mul", &[scale, inverse])?;
-    c.set(0, of_x);
+fn determinant(c: &GradientContext<'_>) -> Done {
+    c.set(0, per_matrix(c.grad(0) * conjugate(c.output(0))) * adjoint_inverse(c));
     Ok(())
 }
 
-fn log_determinant(c: &mut GradientContext<'_>) -> Done {
-    let (g, inverse) = (c.grad(1)?, adjoint_inverse(c)?);
-    let scale = per_matrix(c, g)?;
-    let of_x = c.op("Mul", &[scale, inverse])?;
-    c.set(0, of_x);
+fn log_determinant(c: &GradientContext<'_>) -> Done {
+    c.set(0, per_matrix(c.grad(1)) * adjoint_inverse(c));
     Ok(())
 }
 
 /// `Y Y = A`, so that `dY Y + Y dY = dA`: the gradient solves the adjoint equation.
-fn square_root(c: &mut GradientContext<'_>) -> Done {
-    let (g, y) = (c.grad(0)?, c.output(0));
-    let of_x = c.op_with("_Sylvester", &[y, y, g], &[("adjoint", Attr::Bool(true))])?;
-    c.set(0, of_x);
+fn square_root(c: &GradientContext<'_>) -> Done {
+    let (g, y) = (c.grad(0), c.output(0));
+    c.set(0, c.add_node("_Sylvester").input(y).input(y).input(g).attr("adjoint", true).value());
     Ok(())
 }
 
-/// With the solution Y of the adjoint equation: dC = Y, dA = -Y X*, dB = -X* Y, those of adjoints turned round.
-fn sylvester(c: &mut GradientContext<'_>) -> Done {
-    let (g, a, b, x) = (c.grad(0)?, c.input(0), c.input(1), c.output(0));
-    let adjoint = c.node().flag("adjoint").copied().unwrap_or(false);
-    let y = c.op_with("_Sylvester", &[a, b, g], &[("adjoint", Attr::Bool(!adjoint))])?;
-    let of_a = if adjoint { product(c, x, y, false, true)? } else { product(c, y, x, false, true)? };
-    let of_b = if adjoint { product(c, y, x, true, false)? } else { product(c, x, y, true, false)? };
-    for (i, grad) in [of_a, of_b].into_iter().enumerate() {
-        let negative = c.op("Neg", &[grad])?;
-        c.set(i, negative);
-    }
+/// The gradient of the right side solves the adjoint equation.
+fn sylvester(c: &GradientContext<'_>) -> Done {
+    let (g, a, b, x) = (c.grad(0), c.input(0), c.input(1), c.output(0));
+    let adjoint = flag(c, "adjoint");
+    let y = c.add_node("_Sylvester").input(a).input(b).input(g).attr("adjoint", !adjoint).value();
+    c.set(0, -if adjoint { product(x, adj(y)) } else { product(y, adj(x)) });
+    c.set(1, -if adjoint { product(adj(y), x) } else { product(adj(x), y) });
     c.set(2, y);
     Ok(())
 }
 
-fn cholesky(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let of_x = c.op("CholeskyGrad", &[c.output(0), g])?;
-    c.set(0, of_x);
+fn cholesky(c: &GradientContext<'_>) -> Done {
+    c.set(0, c.output(0).op_with("CholeskyGrad", c.grad(0)));
     Ok(())
 }
 
-/// With B' = A^-* G: dB = B', dA = -B' X*, of the adjoint's equation -X B'*.
-fn solve(c: &mut GradientContext<'_>) -> Done {
-    let (g, a, x) = (c.grad(0)?, c.input(0), c.output(0));
-    let adjoint = c.node().flag("adjoint").copied().unwrap_or(false);
-    let of_b = c.op_with("MatrixSolve", &[a, g], &[("adjoint", Attr::Bool(!adjoint))])?;
-    let of_a = if adjoint { product(c, x, of_b, false, true)? } else { product(c, of_b, x, false, true)? };
-    let of_a = c.op("Neg", &[of_a])?;
-    c.set(0, of_a);
+/// The gradient of the right side solves the adjoint equation.
+fn solve(c: &GradientContext<'_>) -> Done {
+    let (g, a, x) = (c.grad(0), c.input(0), c.output(0));
+    let adjoint = flag(c, "adjoint");
+    let of_b = c.add_node("MatrixSolve").input(a).input(g).attr("adjoint", !adjoint).value();
+    c.set(0, -if adjoint { product(x, adj(of_b)) } else { product(of_b, adj(x)) });
     c.set(1, of_b);
     Ok(())
 }
 
-/// The triangle of each matrix, its diagonal included.
-fn triangle(c: &mut GradientContext<'_>, x: Output, lower: bool) -> Added {
-    let (all, none) = (c.constant(Tensor::scalar(-1i64))?, c.constant(Tensor::scalar(0i64))?);
-    let (below, above) = if lower { (all, none) } else { (none, all) };
-    c.op("MatrixBandPart", &[x, below, above])
+/// Of each matrix the diagonal with `below` and `above` more diagonals, all where that is -1.
+fn band(x: Value<'_>, below: i64, above: i64) -> Value<'_> {
+    let (below, above) = (x.graph().tensor(below), x.graph().tensor(above));
+    x.graph().add_node("MatrixBandPart").input(x).input(below).input(above).value()
 }
 
-fn triangular_solve(c: &mut GradientContext<'_>) -> Done {
-    let (g, a, x) = (c.grad(0)?, c.input(0), c.output(0));
-    let flag = |name| c.node().flag(name).copied().unwrap_or(false);
-    let (lower, adjoint) = (flag("lower"), flag("adjoint"));
-    let attrs = [("lower", Attr::Bool(lower)), ("adjoint", Attr::Bool(!adjoint))];
-    let of_b = c.op_with("MatrixTriangularSolve", &[a, g], &attrs)?;
-    let of_a = if adjoint { product(c, x, of_b, false, true)? } else { product(c, of_b, x, false, true)? };
-    let of_a = c.op("Neg", &[of_a])?;
-    let of_a = triangle(c, of_a, lower)?;
-    for (i, grad) in [of_a, of_b].into_iter().enumerate() {
-        let grad = unbroadcast(c, i, grad)?;
-        c.set(i, grad);
-    }
+/// `a^-1 b`, or `a^-* b`, of a triangle a.
+fn solved_triangle<'a>(a: Value<'a>, b: Value<'a>, lower: bool, adjoint: bool) -> Value<'a> {
+    let node = a.graph().add_node("MatrixTriangularSolve").input(a).input(b);
+    node.attr("lower", lower).attr("adjoint", adjoint).value()
+}
+
+fn triangular_solve(c: &GradientContext<'_>) -> Done {
+    let (g, a, x) = (c.grad(0), c.input(0), c.output(0));
+    let (lower, adjoint) = (flag(c, "lower"), flag(c, "adjoint"));
+    let of_b = solved_triangle(a, g, lower, !adjoint);
+    let of_a = -if adjoint { product(x, adj(of_b)) } else { product(of_b, adj(x)) };
+    set_summed(c, 0, if lower { band(of_a, -1, 0) } else { band(of_a, 0, -1) });
+    set_summed(c, 1, of_b);
     Ok(())
 }
 
-/// Of the normal equations: with Z = (A* A + l I)^-1 G: dB = A Z, dA = B Z* - A (Z X* + X Z*); for wide matrices with
-/// Z = (A A* + l I)^-1 A G': see the body.
-fn solve_ls(c: &mut GradientContext<'_>) -> Done {
-    let (g, a, b, x) = (c.grad(0)?, c.input(0), c.input(1), c.output(0));
-    let shape = c.shape(a)?;
+/// Of the normal equations: `(A* A + l I) X = A* B` for tall matrices, for wide ones `X = A* Y` with
+/// `(A A* + l I) Y = B`.
+fn solve_ls(c: &GradientContext<'_>) -> Done {
+    let (g, a, b, x) = (c.grad(0), c.input(0), c.input(1), c.output(0));
+    let shape = a.shape();
     let Some([.., Some(m), Some(n)]) = shape.dims() else {
         return Err(c.unsupported("for matrices of unknown size"));
     };
-    let l2 = c.input(2);
-    let dtype = c.dtype(a)?;
-    let l2 = c.op_with("Cast", &[l2], &[("DstT", Attr::Type(dtype))])?;
     let is_tall = m >= n;
-    let gram = product(c, a, a, is_tall, !is_tall)?;
-    let size = c.constant(Tensor::vector(&vec![1.0f64; *m.min(n)]))?;
-    let ones = c.op_with("Cast", &[size], &[("DstT", Attr::Type(dtype))])?;
-    let eye = c.op("MatrixDiag", &[ones])?;
-    let ridge = c.op("Mul", &[l2, eye])?;
-    let gram = c.op("AddV2", &[gram, ridge])?;
+    let l2 = c.input(2).cast(a.dtype());
+    let eye = c.graph().tensor(Tensor::vector(&vec![1.0f64; *m.min(n)])).cast(a.dtype()).op("MatrixDiag");
+    let gram = product(Factor(a, is_tall), Factor(a, !is_tall)) + l2 * eye;
     if is_tall {
-        let z = c.op("MatrixSolve", &[gram, g])?;
-        let of_b = product(c, a, z, false, false)?;
-        let bz = product(c, b, z, false, true)?;
-        let (zx, xz) = (product(c, z, x, false, true)?, product(c, x, z, false, true)?);
-        let both = c.op("AddV2", &[zx, xz])?;
-        let less = product(c, a, both, false, false)?;
-        let of_a = c.op("Sub", &[bz, less])?;
-        c.set(0, of_a);
-        c.set(1, of_b);
+        let z = gram.op_with("MatrixSolve", g);
+        c.set(0, product(b, adj(z)) - product(a, product(z, adj(x)) + product(x, adj(z))));
+        c.set(1, product(a, z));
         return Ok(());
     }
-    // X = A* Y with (A A* + l I) Y = B: dB = W = gram^-1 A G, dA = Y G* - W X* - Y (A* W)*.
-    let ag = product(c, a, g, false, false)?;
-    let w = c.op("MatrixSolve", &[gram, ag])?;
-    let y = c.op("MatrixSolve", &[gram, b])?;
-    let yg = product(c, y, g, false, true)?;
-    let wx = product(c, w, x, false, true)?;
-    let aw = product(c, a, w, true, false)?;
-    let yaw = product(c, y, aw, false, true)?;
-    let less = c.op("AddV2", &[wx, yaw])?;
-    let of_a = c.op("Sub", &[yg, less])?;
-    c.set(0, of_a);
+    let w = gram.op_with("MatrixSolve", product(a, g));
+    let y = gram.op_with("MatrixSolve", b);
+    c.set(0, product(y, adj(g)) - (product(w, adj(x)) + product(y, adj(product(adj(a), w)))));
     c.set(1, w);
     Ok(())
 }
 
-/// For A of at least as many rows as columns, thin: with M = R dR* - dQ* Q, dA = (dQ + Q copyltu(M)) R^-*.
-fn qr(c: &mut GradientContext<'_>) -> Done {
-    let shape = c.shape(c.input(0))?;
-    let full = c.node().flag("full_matrices").copied().unwrap_or(false);
+/// For A of at least as many rows as columns, thin.
+fn qr(c: &GradientContext<'_>) -> Done {
+    let shape = c.input(0).shape();
+    let full = flag(c, "full_matrices");
     match shape.dims() {
         Some([.., Some(m), Some(n)]) if m >= n && (!full || m == n) => {}
         _ => return Err(c.unsupported("for wide, full or unknown shapes")),
     }
-    let (dq, dr, q, r) = (c.grad(0)?, c.grad(1)?, c.output(0), c.output(1));
-    let rdr = product(c, r, dr, false, true)?;
-    let dqq = product(c, dq, q, true, false)?;
-    let m = c.op("Sub", &[rdr, dqq])?;
-    // copyltu: the lower triangle, mirrored as its adjoint.
-    let below = strict_lower(c, m)?;
-    let zero = c.constant(Tensor::scalar(0i64))?;
-    let diagonal = c.op("MatrixBandPart", &[m, zero, zero])?;
-    let mirrored = adjoint(c, below)?;
-    let sum = c.op("AddV2", &[below, mirrored])?;
-    let sym = c.op("AddV2", &[sum, diagonal])?;
-    let qs = product(c, q, sym, false, false)?;
-    let left = c.op("AddV2", &[dq, qs])?;
-    // X R^* = left, so R X* = left*.
-    let left = adjoint(c, left)?;
-    let attrs = [("lower", Attr::Bool(false)), ("adjoint", Attr::Bool(false))];
-    let x = c.op_with("MatrixTriangularSolve", &[r, left], &attrs)?;
-    let of_a = adjoint(c, x)?;
-    c.set(0, of_a);
+    let (dq, dr, q, r) = (c.grad(0), c.grad(1), c.output(0), c.output(1));
+    let m = product(r, adj(dr)) - product(adj(dq), q);
+    // The lower triangle, mirrored as its adjoint.
+    let diagonal = band(m, 0, 0);
+    let below = band(m, -1, 0) - diagonal;
+    let sym = below + adjoint(c, below)? + diagonal;
+    // dA R^* = left, so R dA* = left*.
+    let left = dq + product(q, sym);
+    c.set(0, adjoint(c, solved_triangle(r, adjoint(c, left)?, false, false))?);
     Ok(())
 }
 
-fn strict_lower(c: &mut GradientContext<'_>, x: Output) -> Added {
-    let zero = c.constant(Tensor::scalar(0i64))?;
-    let lower = triangle(c, x, true)?;
-    let diagonal = c.op("MatrixBandPart", &[x, zero, zero])?;
-    c.op("Sub", &[lower, diagonal])
-}
-
 /// The conjugate transpose of each matrix.
-fn adjoint(c: &mut GradientContext<'_>, x: Output) -> Added {
-    let Some(rank) = c.shape(x)?.rank().or(c.shape(c.input(0))?.rank()) else {
+fn adjoint<'a>(c: &GradientContext<'a>, x: Value<'a>) -> Result<Value<'a>, GradientError> {
+    let Some(rank) = x.shape().rank().or(c.input(0).shape().rank()) else {
         return Err(c.unsupported("for matrices of unknown rank"));
     };
     let mut perm: Vec<i32> = (0..rank as i32).collect();
     perm.swap(rank - 1, rank - 2);
-    let perm = c.vector(&perm)?;
-    let x = conjugate(c, x)?;
-    c.op("Transpose", &[x, perm])
+    Ok(conjugate(x).transpose(c.graph().ints(&perm)))
 }
 
 /// `1 / (v_j - v_i)` for i, j along the last dimension, 0 where they are equal (on the diagonal).
-fn inverse_gaps(c: &mut GradientContext<'_>, values: Output) -> Added {
-    let (last, before) = (c.constant(Tensor::scalar(-1i32))?, c.constant(Tensor::scalar(-2i32))?);
-    let (of_i, of_j) = (c.op("ExpandDims", &[values, last])?, c.op("ExpandDims", &[values, before])?);
-    let gaps = c.op("Sub", &[of_j, of_i])?;
-    let zeros = c.op("ZerosLike", &[gaps])?;
-    let ones = c.op("OnesLike", &[gaps])?;
-    let equal = c.op("Equal", &[gaps, zeros])?;
-    let safe = c.op("SelectV2", &[equal, ones, gaps])?;
-    let inverse = c.op("Reciprocal", &[safe])?;
-    c.op("SelectV2", &[equal, zeros, inverse])
+fn inverse_gaps(v: Value<'_>) -> Value<'_> {
+    let gaps = expanded(v, -2) - expanded(v, -1);
+    let zeros = gaps.zeros_like();
+    let equal = gaps.equal(zeros);
+    let safe = equal.select(gaps.ones_like(), gaps);
+    equal.select(zeros, safe.reciprocal())
 }
 
 /// dA = V (diag(de) + F o (V* dV)) V*, its lower triangle taking the upper's share, since only that is read.
-fn eigh(c: &mut GradientContext<'_>) -> Done {
-    let (de, e) = (c.grad(0)?, c.output(0));
+fn eigh(c: &GradientContext<'_>) -> Done {
+    let (de, e) = (c.grad(0), c.output(0));
     let has_vectors = c.node().flag("compute_v").copied().unwrap_or(true);
-    let v = match has_vectors {
-        true => c.output(1),
-        false => {
-            let again = c.op("SelfAdjointEigV2", &[c.input(0)])?;
-            Output { port: 1, ..again }
-        }
-    };
-    let mut inner = c.op("MatrixDiag", &[de])?;
+    let v = if has_vectors { c.output(1) } else { c.input(0).op("SelfAdjointEigV2").port(1) };
+    let mut inner = de.op("MatrixDiag");
     if let Some(dv) = c.arrived(1).filter(|_| has_vectors) {
-        let gaps = inverse_gaps(c, e)?;
-        let vdv = product(c, v, dv, true, false)?;
-        let turned = c.op("Mul", &[gaps, vdv])?;
-        inner = c.op("AddV2", &[inner, turned])?;
+        inner = inner + inverse_gaps(e) * product(adj(v), dv);
     }
-    let left = product(c, v, inner, false, false)?;
-    let of_a = product(c, left, v, false, true)?;
-    let mirrored = adjoint(c, of_a)?;
-    let sum = c.op("AddV2", &[of_a, mirrored])?;
-    let zero = c.constant(Tensor::scalar(0i64))?;
-    let lower = triangle(c, sum, true)?;
-    let diagonal = c.op("MatrixBandPart", &[of_a, zero, zero])?;
-    let of_a = c.op("Sub", &[lower, diagonal])?;
-    c.set(0, of_a);
+    let of_a = product(product(v, inner), adj(v));
+    let both = of_a + adjoint(c, of_a)?;
+    c.set(0, band(both, -1, 0) - band(of_a, 0, 0));
     Ok(())
 }
 
 /// Real matrices. With E = 1 / (s_j^2 - s_i^2) off the diagonal:
 /// dA = U (diag(ds) + 2 sym(E o U* dU) S + 2 S sym(E o V* dV)) V* and, where A is not square, what of dU and dV lies
 /// outside of the span of U and V.
-fn svd(c: &mut GradientContext<'_>) -> Done {
-    let shape = c.shape(c.input(0))?;
+fn svd(c: &GradientContext<'_>) -> Done {
+    let a = c.input(0);
+    let shape = a.shape();
     let Some([.., Some(m), Some(n)]) = shape.dims() else { return Err(c.unsupported("for unknown shapes")) };
-    let (m, n) = (*m, *n);
-    if c.dtype(c.input(0))?.is_complex() {
+    if a.dtype().is_complex() {
         return Err(c.unsupported("of complex matrices"));
     }
-    if c.node().flag("full_matrices").copied().unwrap_or(false) && m != n {
+    if flag(c, "full_matrices") && m != n {
         return Err(c.unsupported("with full matrices that are not square"));
     }
-    let (ds, s) = (c.grad(0)?, c.output(0));
+    let (ds, s) = (c.grad(0), c.output(0));
     let has_vectors = c.node().flag("compute_uv").copied().unwrap_or(true);
-    let (u, v) = match has_vectors {
-        true => (c.output(1), c.output(2)),
-        false => {
-            let again = c.op("Svd", &[c.input(0)])?;
-            (Output { port: 1, ..again }, Output { port: 2, ..again })
-        }
+    let (u, v) = if has_vectors {
+        (c.output(1), c.output(2))
+    } else {
+        let again = a.op("Svd");
+        (again.port(1), again.port(2))
     };
-    let mut inner = c.op("MatrixDiag", &[ds])?;
-    let arrived = |i: usize| c.arrived(i).filter(|_| has_vectors);
+    let arrived = |i| c.arrived(i).filter(|_| has_vectors);
     let (du, dv) = (arrived(1), arrived(2));
-    if du.is_none() && dv.is_none() {
-        let left = product(c, u, inner, false, false)?;
-        let of_a = product(c, left, v, false, true)?;
-        c.set(0, of_a);
-        return Ok(());
-    }
-    let s2 = c.op("Square", &[s])?;
-    let gaps = inverse_gaps(c, s2)?;
-    let diagonal = c.op("MatrixDiag", &[s])?;
-    let mut outside = Vec::new();
-    for (i, (vectors, grad)) in [(u, du), (v, dv)].into_iter().enumerate() {
-        let Some(grad) = grad else { continue };
-        let own = product(c, vectors, grad, true, false)?;
-        let turned = c.op("Mul", &[gaps, own])?;
-        let mirrored = adjoint(c, turned)?;
-        let both = c.op("AddV2", &[turned, mirrored])?;
-        let scaled =
-            if i == 0 { product(c, both, diagonal, false, false)? } else { product(c, diagonal, both, false, false)? };
-        inner = c.op("AddV2", &[inner, scaled])?;
-        let is_thin = if i == 0 { m > n } else { n > m };
-        if is_thin {
-            // (I - U U*) dU S^-1 V*, and the same of V, transposed.
-            let within = product(c, vectors, own, false, false)?;
-            let rest = c.op("Sub", &[grad, within])?;
-            let inverse = c.op("Reciprocal", &[s])?;
-            let inverse = c.op("MatrixDiag", &[inverse])?;
-            let rest = product(c, rest, inverse, false, false)?;
-            outside.push(if i == 0 { product(c, rest, v, false, true)? } else { product(c, u, rest, false, true)? });
+    let mut inner = ds.op("MatrixDiag");
+    let mut beyond = None;
+    if du.is_some() || dv.is_some() {
+        let (gaps, diagonal) = (inverse_gaps(s.square()), s.op("MatrixDiag"));
+        if let Some(du) = du {
+            let own = product(adj(u), du);
+            inner = inner + product(with_adjoint(c, gaps * own)?, diagonal);
+            beyond = (m > n).then(|| product(outside(s, du, u, own), adj(v)));
+        }
+        if let Some(dv) = dv {
+            let own = product(adj(v), dv);
+            inner = inner + product(diagonal, with_adjoint(c, gaps * own)?);
+            beyond = beyond.or_else(|| (n > m).then(|| product(u, adj(outside(s, dv, v, own)))));
         }
     }
-    let left = product(c, u, inner, false, false)?;
-    let mut of_a = product(c, left, v, false, true)?;
-    for rest in outside {
-        of_a = c.op("AddV2", &[of_a, rest])?;
-    }
-    c.set(0, of_a);
+    let of_a = product(product(u, inner), adj(v));
+    c.set(0, beyond.map_or(of_a, |beyond| of_a + beyond));
     Ok(())
 }
 
-/// dA = B x G, dB = G x A.
-fn cross(c: &mut GradientContext<'_>) -> Done {
-    let (g, a, b) = (c.grad(0)?, c.input(0), c.input(1));
-    let of_a = c.op("Cross", &[b, g])?;
-    let of_b = c.op("Cross", &[g, a])?;
-    c.set(0, of_a);
-    c.set(1, of_b);
+/// Twice the symmetric part of each matrix.
+fn with_adjoint<'a>(c: &GradientContext<'a>, x: Value<'a>) -> Result<Value<'a>, GradientError> {
+    Ok(x + adjoint(c, x)?)
+}
+
+/// `(I - U U*) dU S^-1`, where `own` is `U* dU`.
+fn outside<'a>(s: Value<'a>, du: Value<'a>, u: Value<'a>, own: Value<'a>) -> Value<'a> {
+    product(du - product(u, own), s.reciprocal().op("MatrixDiag"))
+}
+
+fn cross(c: &GradientContext<'_>) -> Done {
+    let (g, a, b) = (c.grad(0), c.input(0), c.input(1));
+    c.set(0, b.op_with("Cross", g));
+    c.set(1, g.op_with("Cross", a));
     Ok(())
 }
 
 /// Of one input: the output's gradient and the other input, summed to the labels that the input shares with them, then
 /// repeated along those that it alone has.
-fn einsum(c: &mut GradientContext<'_>) -> Done {
+fn einsum(c: &GradientContext<'_>) -> Done {
     let equation = c.node().text("equation").map_err(|_| c.unsupported("without an equation"))?;
     let Some((inputs, output)) = equation.split_once("->") else { return Err(c.unsupported("of this equation")) };
     let subscripts: Vec<String> = inputs.split(',').map(|s| s.replace(' ', "")).collect();
     let output = output.replace(' ', "");
-    let g = c.grad(0)?;
+    let g = c.grad(0);
     for i in 0..subscripts.len().min(2) {
         let other = (subscripts.len() == 2).then(|| (c.input(1 - i), subscripts[1 - i].as_str()));
-        let of_input = einsum_of_input(c, g, i, (&subscripts[i], &output), other)?;
-        c.set(i, of_input);
+        c.set(i, einsum_of_input(c, g, i, (&subscripts[i], &output), other)?);
     }
     Ok(())
 }
@@ -422,36 +338,42 @@ fn labels_of(subscript: &str) -> Vec<String> {
     out
 }
 
-fn einsum_of_input(
-    c: &mut GradientContext<'_>,
-    g: Output,
+/// The einsum `from->to`.
+fn contracted<'a>(c: &GradientContext<'a>, inputs: &[Output], from: &str, to: &str) -> Value<'a> {
+    let equation = format!("{from}->{to}");
+    c.add_node("Einsum").inputs(inputs).attr("equation", equation.as_str()).value()
+}
+
+/// `x`, repeated along new dimensions of these sizes behind its own.
+fn repeated<'a>(c: &GradientContext<'a>, x: Value<'a>, sizes: &[i32]) -> Value<'a> {
+    let (own, axis) = (c.shape_of(x).output(), c.graph().tensor(Tensor::scalar(0i32)));
+    let and = |dims: &[i32]| c.add_node("ConcatV2").inputs(&[own, c.graph().ints(dims).output()]).input(axis).value();
+    x.reshape(and(&vec![1; sizes.len()])).broadcast_to(and(sizes))
+}
+
+fn einsum_of_input<'a>(
+    c: &GradientContext<'a>,
+    g: Value<'a>,
     i: usize,
     (own, output): (&str, &str),
-    other: Option<(Output, &str)>,
-) -> Added {
+    other: Option<(Value<'a>, &str)>,
+) -> Result<Value<'a>, GradientError> {
     let labels = labels_of(own);
     let has = |label: &str| output.contains(label) || other.is_some_and(|(_, subscript)| subscript.contains(label));
-    let kept: Vec<&String> = labels.iter().filter(|l| has(l)).collect();
-    let alone: Vec<&String> = labels.iter().filter(|l| !has(l)).collect();
+    let (kept, alone): (Vec<&str>, Vec<&str>) = labels.iter().map(String::as_str).partition(|label| has(label));
     let spreads = own.contains("...") || other.is_some_and(|(_, s)| s.contains("...")) && output.contains("...");
-    let kept_text: String = kept.iter().map(|l| l.as_str()).collect();
     // The batch dimensions of the whole stay for now; those that the input lacks are summed at the end.
     let lead = if spreads && !own.contains("...") { "..." } else { "" };
-    let target = format!("{lead}{kept_text}");
+    let target = format!("{lead}{}", kept.concat());
     let mut grad = match other {
         Some((y, subscript)) => {
-            let y = conjugate(c, y)?;
-            let equation = format!("{output},{subscript}->{target}");
-            c.op_of_list("Einsum", &[g, y], &[], &[("equation", Attr::from(equation.as_str()))])?
+            contracted(c, &[g.output(), conjugate(y).output()], &format!("{output},{subscript}"), &target)
         }
-        None => {
-            c.op_of_list("Einsum", &[g], &[], &[("equation", Attr::from(format!("{output}->{target}").as_str()))])?
-        }
+        None => contracted(c, &[g.output()], output, &target),
     };
     let x = c.input(i);
-    let repeats = own.chars().filter(|l| *l != '.').count() != labels.iter().filter(|l| *l != "...").count();
     if !alone.is_empty() {
-        let Some(shape) = c.shape(x)?.known() else { return Err(c.unsupported("for shapes that are not known")) };
+        let Some(shape) = x.shape().known() else { return Err(c.unsupported("for shapes that are not known")) };
         let ellipsis = shape.rank() + 3 - own.len();
         let size_of = |label: &str| {
             own.find(label).map(|at| match own.find("...") {
@@ -459,30 +381,17 @@ fn einsum_of_input(
                 _ => shape.dims()[at],
             })
         };
-        if own.contains("...") && alone.iter().any(|l| *l == "...") {
+        if alone.contains(&"...") {
             return Err(c.unsupported("of a sum over an ellipsis"));
         }
         // New dimensions behind, then in their places by another sum of one input.
-        let n_kept = c.shape_of(grad)?;
-        let ones = c.vector(&vec![1i32; alone.len()])?;
-        let axis = c.constant(Tensor::scalar(0i32))?;
-        let widened = c.op_of_list("ConcatV2", &[n_kept, ones], &[axis], &[])?;
         let sizes: Vec<i32> = alone.iter().filter_map(|l| size_of(l)).map(|s| s as i32).collect();
-        let sizes = c.vector(&sizes)?;
-        let whole = c.op_of_list("ConcatV2", &[n_kept, sizes], &[axis], &[])?;
-        let stood = c.op("Reshape", &[grad, widened])?;
-        grad = c.op("BroadcastTo", &[stood, whole])?;
+        grad = repeated(c, grad, &sizes);
     }
-    let now: String = kept.iter().chain(&alone).map(|l| l.as_str()).collect();
+    let now = kept.concat() + &alone.concat();
+    let repeats = own.chars().filter(|l| *l != '.').count() != labels.iter().filter(|l| *l != "...").count();
     if now != own || repeats || !alone.is_empty() {
-        let equation = format!("{lead}{now}->{lead}{own}");
-        grad = c.op_of_list("Einsum", &[grad], &[], &[("equation", Attr::from(equation.as_str()))])?;
+        grad = contracted(c, &[grad.output()], &format!("{lead}{now}"), &format!("{lead}{own}"));
     }
-    if spreads {
-        let (shape, whole) = (c.shape_of(x)?, c.shape_of(grad)?);
-        let axes = c.op("BroadcastGradientArgs", &[shape, whole])?;
-        let sum = c.op("Sum", &[grad, axes])?;
-        grad = c.op("Reshape", &[sum, shape])?;
-    }
-    Ok(grad)
+    Ok(if spreads { summed_to(c, grad, x) } else { grad })
 }

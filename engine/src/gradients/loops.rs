@@ -62,7 +62,7 @@ impl Walk<'_> {
             let result = result_of(self, var, switch)?;
             let grads = self.exits.get(&switch).into_iter().flatten().filter_map(|exit| of_exits.get(exit)).copied();
             let begin = match grads.collect::<Vec<_>>().as_slice() {
-                [] => place.zeros(result)?,
+                [] => place.zeros(result).try_output()?,
                 [one] => *one,
                 many => place.graph.add_node("AddN").inputs(many).output()?,
             };
@@ -73,7 +73,7 @@ impl Walk<'_> {
         for enter in &of.invariants {
             if is_on_the_way(enter)? {
                 let outside = self.scope.node(*enter)?.inputs[0];
-                let begin = place.zeros(outside)?;
+                let begin = place.zeros(outside).try_output()?;
                 let like = begin;
                 sums.push((*enter, outside, back.variable("b_acc", begin, like)?));
             }
@@ -124,7 +124,7 @@ fn body(
         let given = Output { node: pair.switch, port: 1 };
         let grad = match grads.get(&given) {
             Some(grad) => *grad,
-            None => inside.zeros(given)?,
+            None => inside.zeros(given).try_output()?,
         };
         back.set_next(pair.back.merge, grad)?;
     }

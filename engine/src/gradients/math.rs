@@ -1,39 +1,41 @@
 //! Gradients of math ops: element-wise, matrix products, reductions.
 
-use super::elementwise::conjugate;
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
-use crate::graph::{Attr, Output};
+use super::Rule::{Binary, Function, Slope, Unary, Zero};
+use super::context::conjugate;
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec};
+use crate::graph::Value;
 use crate::tensor::Tensor;
-
-type Done = Result<(), GradientError>;
-type Added = Result<Output, GradientError>;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static MATH: &[GradientSpec] = &[
-    ("Neg", Function(|c| unary(c, |c, g| c.op("Neg", &[g])))),
-    ("Abs", Function(|c| unary(c, |c, g| times(c, g, "Sign")))),
-    ("Square", Function(|c| unary(c, square))),
-    ("Reciprocal", Function(|c| unary(c, |c, g| c.op("ReciprocalGrad", &[c.output(0), g])))),
-    ("Exp", Function(|c| unary(c, |c, g| with_conjugate(c, "Mul", g, c.output(0))))),
-    ("Log", Function(|c| unary(c, |c, g| with_conjugate(c, "RealDiv", g, c.input(0))))),
-    ("Log1p", Function(|c| unary(c, log1p))),
-    ("Sqrt", Function(|c| unary(c, |c, g| c.op("SqrtGrad", &[c.output(0), g])))),
-    ("Rsqrt", Function(|c| unary(c, |c, g| c.op("RsqrtGrad", &[c.output(0), g])))),
-    ("Tanh", Function(|c| unary(c, |c, g| by_conjugate(c, "TanhGrad", g)))),
-    ("Sigmoid", Function(|c| unary(c, |c, g| by_conjugate(c, "SigmoidGrad", g)))),
+    ("Neg", Unary(|g, _, _| -g)),
+    ("Abs", Unary(|g, x, _| g * x.sign())),
+    ("Square", Unary(|g, x, _| 2.0 * g * conjugate(x))),
+    ("Reciprocal", Unary(|g, _, y| y.op_with("ReciprocalGrad", g))),
+    ("Exp", Slope(|_, y| y)),
+    ("Log", Unary(|g, x, _| g / conjugate(x))),
+    ("Log1p", Unary(|g, x, _| g / conjugate(1.0 + x))),
+    ("Sqrt", Unary(|g, _, y| y.op_with("SqrtGrad", g))),
+    ("Rsqrt", Unary(|g, _, y| y.op_with("RsqrtGrad", g))),
+    // These do not conjugate the output themselves, as the ones above do.
+    ("Tanh", Unary(|g, _, y| conjugate(y).op_with("TanhGrad", g))),
+    ("Sigmoid", Unary(|g, _, y| conjugate(y).op_with("SigmoidGrad", g))),
+    ("L2Loss", Unary(|g, x, _| x * g)),
+    ("Add", Binary(|g, _, _| [g, g])),
+    ("AddV2", Binary(|g, _, _| [g, g])),
+    ("Sub", Binary(|g, _, _| [g, -g])),
+    ("Mul", Binary(|g, [x, y], _| [g * conjugate(y), g * conjugate(x)])),
+    ("Div", Binary(div)),
+    ("RealDiv", Binary(div)),
+    // x - y floor(x / y)
+    ("FloorMod", Binary(|g, [x, y], _| [g, -1.0 * g * x.op_with("FloorDiv", y)])),
+    ("Pow", Binary(pow)),
+    ("Maximum", Binary(|g, [x, y], _| pick(g, x.greater_equal(y)))),
+    ("Minimum", Binary(|g, [x, y], _| pick(g, x.less_equal(y)))),
+    ("SquaredDifference", Binary(squared_difference)),
     ("TanhGrad", Function(tanh_grad)),
     ("SigmoidGrad", Function(sigmoid_grad)),
-    ("Add", Function(add)),
-    ("AddV2", Function(add)),
-    ("Sub", Function(sub)),
-    ("Mul", Function(mul)),
-    ("Div", Function(div)),
-    ("RealDiv", Function(div)),
-    ("FloorMod", Function(floor_mod)),
-    ("Pow", Function(pow)),
-    ("Maximum", Function(|c| pick(c, "GreaterEqual"))),
-    ("Minimum", Function(|c| pick(c, "LessEqual"))),
-    ("SquaredDifference", Function(squared_difference)),
     ("AddN", Function(add_n)),
     ("MatMul", Function(matmul)),
     ("Sum", Function(sum)),
@@ -43,7 +45,6 @@ static MATH: &[GradientSpec] = &[
     ("Cast", Function(cast)),
     ("Select", Function(select)),
     ("SelectV2", Function(select)),
-    ("L2Loss", Function(|c| unary(c, |c, g| c.op("Mul", &[c.input(0), g])))),
     ("Sign", Zero),
     ("Floor", Zero),
     ("FloorDiv", Zero),
@@ -63,264 +64,128 @@ static MATH: &[GradientSpec] = &[
     ("Range", Zero),
 ];
 
-fn unary(c: &mut GradientContext<'_>, f: fn(&mut GradientContext<'_>, Output) -> Added) -> Done {
-    let g = c.grad(0)?;
-    let x = f(c, g)?;
-    c.set(0, x);
+fn div<'a>(g: Value<'a>, [_, y]: [Value<'a>; 2], z: Value<'a>) -> [Value<'a>; 2] {
+    let of_x = g / conjugate(y);
+    [of_x, -(of_x * conjugate(z))]
+}
+
+/// In the exponent only where x > 0, or is a complex number but 0: elsewhere the power has no slope in y.
+fn pow<'a>(g: Value<'a>, xs: [Value<'a>; 2], z: Value<'a>) -> [Value<'a>; 2] {
+    let [x, y] = xs.map(conjugate);
+    let has_log = if x.dtype().is_complex() { x.op_with("NotEqual", 0.0) } else { x.greater(0.0) };
+    let log = has_log.select(x, x.number(1.0)).log();
+    [g * y * x.pow(y - 1.0), g * (conjugate(z) * log)]
+}
+
+/// To x where it wins, to y elsewhere.
+fn pick<'a>(g: Value<'a>, x_wins: Value<'a>) -> [Value<'a>; 2] {
+    let zero = g.number(0.0);
+    [x_wins.select(g, zero), x_wins.select(zero, g)]
+}
+
+fn squared_difference<'a>(g: Value<'a>, [x, y]: [Value<'a>; 2], _: Value<'a>) -> [Value<'a>; 2] {
+    let of_x = 2.0 * g * (x - y);
+    [of_x, -of_x]
+}
+
+/// Of dy (1 - y^2)
+fn tanh_grad(c: &GradientContext<'_>) -> Done {
+    let (g, y, dy) = (c.grad(0), conjugate(c.input(0)), conjugate(c.input(1)));
+    c.set(0, -2.0 * (g * dy) * y);
+    c.set(1, y.op_with("TanhGrad", g));
     Ok(())
 }
 
-/// `g * op(x)`
-fn times(c: &mut GradientContext<'_>, g: Output, op: &str) -> Added {
-    let of_x = c.op(op, &[c.input(0)])?;
-    c.op("Mul", &[g, of_x])
-}
-
-/// `k * a * b`
-fn scaled(c: &mut GradientContext<'_>, k: f64, a: Output, b: Output) -> Added {
-    let k = c.scalar_like(k, a)?;
-    let ka = c.op("Mul", &[k, a])?;
-    c.op("Mul", &[ka, b])
-}
-
-fn square(c: &mut GradientContext<'_>, g: Output) -> Added {
-    let x = conjugate(c, c.input(0))?;
-    scaled(c, 2.0, g, x)
-}
-
-/// `op(g, value)`, where value is conjugated if it is complex.
-fn with_conjugate(c: &mut GradientContext<'_>, op: &str, g: Output, value: Output) -> Added {
-    let value = conjugate(c, value)?;
-    c.op(op, &[g, value])
-}
-
-/// `op(y, g)` of an op that does not conjugate the output y itself, as some do.
-fn by_conjugate(c: &mut GradientContext<'_>, op: &str, g: Output) -> Added {
-    let y = conjugate(c, c.output(0))?;
-    c.op(op, &[y, g])
-}
-
-fn log1p(c: &mut GradientContext<'_>, g: Output) -> Added {
-    let one = c.scalar_like(1.0, g)?;
-    let next = c.op("AddV2", &[one, c.input(0)])?;
-    with_conjugate(c, "RealDiv", g, next)
-}
-
-/// z = dy (1 - y^2)
-fn tanh_grad(c: &mut GradientContext<'_>) -> Done {
-    let (g, y, dy) = (c.grad(0)?, conjugate(c, c.input(0))?, conjugate(c, c.input(1))?);
-    let gy = c.op("Mul", &[g, dy])?;
-    let of_y = scaled(c, -2.0, gy, y)?;
-    c.set(0, of_y);
-    let of_dy = c.op("TanhGrad", &[y, g])?;
-    c.set(1, of_dy);
+/// Of dy y (1 - y)
+fn sigmoid_grad(c: &GradientContext<'_>) -> Done {
+    let (g, y, dy) = (c.grad(0), conjugate(c.input(0)), conjugate(c.input(1)));
+    c.set(0, g * dy * (1.0 - 2.0 * y));
+    c.set(1, y.op_with("SigmoidGrad", g));
     Ok(())
 }
 
-/// z = dy y (1 - y)
-fn sigmoid_grad(c: &mut GradientContext<'_>) -> Done {
-    let (g, y, dy) = (c.grad(0)?, conjugate(c, c.input(0))?, conjugate(c, c.input(1))?);
-    let gdy = c.op("Mul", &[g, dy])?;
-    let one = c.scalar_like(1.0, g)?;
-    let two = c.scalar_like(2.0, g)?;
-    let twice = c.op("Mul", &[two, y])?;
-    let slope = c.op("Sub", &[one, twice])?;
-    let of_y = c.op("Mul", &[gdy, slope])?;
-    c.set(0, of_y);
-    let of_dy = c.op("SigmoidGrad", &[y, g])?;
-    c.set(1, of_dy);
-    Ok(())
-}
-
-fn add(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    c.set_broadcast([(0, g), (1, g)])
-}
-
-fn sub(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let negative = c.op("Neg", &[g])?;
-    c.set_broadcast([(0, g), (1, negative)])
-}
-
-fn mul(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let of_x = with_conjugate(c, "Mul", g, c.input(1))?;
-    let of_y = with_conjugate(c, "Mul", g, c.input(0))?;
-    c.set_broadcast([(0, of_x), (1, of_y)])
-}
-
-/// `g / y` and `-g z / y`
-fn div(c: &mut GradientContext<'_>) -> Done {
-    let (g, y) = (c.grad(0)?, c.input(1));
-    let of_x = with_conjugate(c, "RealDiv", g, y)?;
-    let z = with_conjugate(c, "Mul", of_x, c.output(0))?;
-    let of_y = c.op("Neg", &[z])?;
-    c.set_broadcast([(0, of_x), (1, of_y)])
-}
-
-/// z = x - y floor(x / y)
-fn floor_mod(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let floor = c.op("FloorDiv", &[c.input(0), c.input(1)])?;
-    let of_y = scaled(c, -1.0, g, floor)?;
-    c.set_broadcast([(0, g), (1, of_y)])
-}
-
-/// `g y x^(y-1)`, and `g z log(x)` where x > 0, or is a complex number but 0: elsewhere the power has no slope in y.
-fn pow(c: &mut GradientContext<'_>) -> Done {
-    let (g, x, y) = (c.grad(0)?, conjugate(c, c.input(0))?, conjugate(c, c.input(1))?);
-    let z = conjugate(c, c.output(0))?;
-    let one = c.scalar_like(1.0, y)?;
-    let less = c.op("Sub", &[y, one])?;
-    let power = c.op("Pow", &[x, less])?;
-    let gy = c.op("Mul", &[g, y])?;
-    let of_x = c.op("Mul", &[gy, power])?;
-    let zero = c.scalar_like(0.0, x)?;
-    let one_x = c.scalar_like(1.0, x)?;
-    let has_log = if c.dtype(x)?.is_complex() { "NotEqual" } else { "Greater" };
-    let has_log = c.op(has_log, &[x, zero])?;
-    let safe = c.op("SelectV2", &[has_log, x, one_x])?;
-    let log = c.op("Log", &[safe])?;
-    let zlog = c.op("Mul", &[z, log])?;
-    let of_y = c.op("Mul", &[g, zlog])?;
-    c.set_broadcast([(0, of_x), (1, of_y)])
-}
-
-/// To x where `op(x, y)`, to y elsewhere.
-fn pick(c: &mut GradientContext<'_>, op: &str) -> Done {
-    let g = c.grad(0)?;
-    let zero = c.scalar_like(0.0, g)?;
-    let x_wins = c.op(op, &[c.input(0), c.input(1)])?;
-    let of_x = c.op("SelectV2", &[x_wins, g, zero])?;
-    let of_y = c.op("SelectV2", &[x_wins, zero, g])?;
-    c.set_broadcast([(0, of_x), (1, of_y)])
-}
-
-fn squared_difference(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let difference = c.op("Sub", &[c.input(0), c.input(1)])?;
-    let of_x = scaled(c, 2.0, g, difference)?;
-    let of_y = c.op("Neg", &[of_x])?;
-    c.set_broadcast([(0, of_x), (1, of_y)])
-}
-
-fn add_n(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
+/// The same to all inputs.
+pub(super) fn add_n(c: &GradientContext<'_>) -> Done {
+    let g = c.grad(0);
     (0..c.node().inputs.len()).for_each(|i| c.set(i, g));
     Ok(())
 }
 
 /// With A and B as the product takes them: dA = G Bt, dB = At G; transposed again where the input was.
-fn matmul(c: &mut GradientContext<'_>) -> Done {
+fn matmul(c: &GradientContext<'_>) -> Done {
     let flag = |name| c.node().flag(name).copied().unwrap_or(false);
     let (ta, tb) = (flag("transpose_a"), flag("transpose_b"));
-    let (g, mut a, mut b) = (c.grad(0)?, c.input(0), c.input(1));
-    if c.dtype(a)?.is_complex() {
-        (a, b) = (c.op("Conj", &[a])?, c.op("Conj", &[b])?);
-    }
-    let product = |c: &mut GradientContext<'_>, x, y, tx: bool, ty: bool| {
-        c.op_with("MatMul", &[x, y], &[("transpose_a", Attr::Bool(tx)), ("transpose_b", Attr::Bool(ty))])
+    let (g, a, b) = (c.grad(0), conjugate(c.input(0)), conjugate(c.input(1)));
+    let product = |x, y, tx: bool, ty: bool| {
+        c.add_node("MatMul").input(x).input(y).attr("transpose_a", tx).attr("transpose_b", ty).value()
     };
-    let of_a = if ta { product(c, b, g, tb, true)? } else { product(c, g, b, false, !tb)? };
-    let of_b = if tb { product(c, g, a, true, ta)? } else { product(c, a, g, !ta, false)? };
-    c.set(0, of_a);
-    c.set(1, of_b);
+    c.set(0, if ta { product(b, g, tb, true) } else { product(g, b, false, !tb) });
+    c.set(1, if tb { product(g, a, true, ta) } else { product(a, g, !ta, false) });
     Ok(())
 }
 
 /// The reduced `value` (the gradient, or the output) with its reduced axes put back as ones.
-pub(super) fn with_kept_axes(c: &mut GradientContext<'_>, value: Output) -> Added {
+pub(super) fn with_kept_axes<'a>(c: &GradientContext<'a>, value: Value<'a>) -> Value<'a> {
     if c.node().flag("keep_dims").copied().unwrap_or(false) {
-        return Ok(value);
+        return value;
     }
     let (x, axes) = (c.input(0), c.input(1));
-    let rank = c.shape(x)?.rank();
-    let Some((axes, rank)) = c.ints(axes).zip(rank) else {
-        let kept = c.op_with(c.node().op.name, &[x, axes], &[("keep_dims", Attr::Bool(true))])?;
+    let Some((axes, rank)) = c.known_ints(axes).zip(x.shape().rank()) else {
+        let kept = c.add_node(c.node().op.name).input(x).input(axes).attr("keep_dims", true).value();
         return c.reshape_like(value, kept);
     };
     let mut axes: Vec<i64> = axes.iter().map(|a| if *a < 0 { a + rank as i64 } else { *a }).collect();
     axes.sort_unstable();
     axes.dedup();
-    let mut kept = value;
-    for axis in axes {
-        let axis = c.constant(Tensor::scalar(axis as i32))?;
-        kept = c.op("ExpandDims", &[kept, axis])?;
-    }
-    Ok(kept)
+    axes.iter().fold(value, |kept, axis| kept.expand_dims(c.graph().tensor(Tensor::scalar(*axis as i32))))
 }
 
 /// The gradient of a sum, spread over what was summed.
-pub(super) fn spread(c: &mut GradientContext<'_>) -> Added {
-    let g = c.grad(0)?;
-    let kept = with_kept_axes(c, g)?;
-    let shape = c.shape_of(c.input(0))?;
-    c.op("BroadcastTo", &[kept, shape])
+pub(super) fn spread<'a>(c: &GradientContext<'a>) -> Value<'a> {
+    with_kept_axes(c, c.grad(0)).broadcast_to(c.shape_of(c.input(0)))
 }
 
-fn sum(c: &mut GradientContext<'_>) -> Done {
-    let x = spread(c)?;
-    c.set(0, x);
+fn sum(c: &GradientContext<'_>) -> Done {
+    c.set(0, spread(c));
     Ok(())
 }
 
-fn mean(c: &mut GradientContext<'_>) -> Done {
-    let x = spread(c)?;
-    let n_in = c.op("Size", &[c.input(0)])?;
-    let n_out = c.op("Size", &[c.output(0)])?;
-    let dtype = Attr::Type(c.dtype(x)?);
-    let [n_in, n_out] = [n_in, n_out].map(|n| c.op_with("Cast", &[n], &[("DstT", dtype.clone())]));
-    let n = c.op("RealDiv", &[n_in?, n_out?])?;
-    let x = c.op("RealDiv", &[x, n])?;
-    c.set(0, x);
+fn mean(c: &GradientContext<'_>) -> Done {
+    let x = spread(c);
+    let [n_in, n_out] = [c.input(0), c.output(0)].map(|value| value.size_tensor().cast(x.dtype()));
+    c.set(0, x / (n_in / n_out));
     Ok(())
 }
 
 /// Max and Min: shared equally among the elements that have the extreme value.
-fn extreme(c: &mut GradientContext<'_>) -> Done {
-    let (x, y, axes, g) = (c.input(0), c.output(0), c.input(1), c.grad(0)?);
-    let kept = with_kept_axes(c, y)?;
-    let hit = c.op("Equal", &[x, kept])?;
-    let dtype = c.dtype(x)?;
-    let hits = c.op_with("Cast", &[hit], &[("DstT", Attr::Type(dtype))])?;
-    let n = c.op_with("Sum", &[hits, axes], &[("keep_dims", Attr::Bool(true))])?;
-    let share = c.op("RealDiv", &[hits, n])?;
-    let grad = with_kept_axes(c, g)?;
-    let of_x = c.op("Mul", &[share, grad])?;
-    c.set(0, of_x);
+fn extreme(c: &GradientContext<'_>) -> Done {
+    let (x, axes) = (c.input(0), c.input(1));
+    let hits = x.equal(with_kept_axes(c, c.output(0))).cast(x.dtype());
+    let n = c.add_node("Sum").input(hits).input(axes).attr("keep_dims", true).value();
+    c.set(0, hits / n * with_kept_axes(c, c.grad(0)));
     Ok(())
 }
 
-fn cast(c: &mut GradientContext<'_>) -> Done {
-    let from = c.dtype(c.input(0))?;
-    let to = c.dtype(c.output(0))?;
+fn cast(c: &GradientContext<'_>) -> Done {
+    let (from, to) = (c.input(0).dtype(), c.output(0).dtype());
     if from.has_gradient() && to.has_gradient() {
-        let g = c.grad(0)?;
-        let x = c.op_with("Cast", &[g], &[("DstT", Attr::Type(from))])?;
-        c.set(0, x);
+        c.set(0, c.grad(0).cast(from));
     }
     Ok(())
 }
 
-fn select(c: &mut GradientContext<'_>) -> Done {
-    let (g, condition) = (c.grad(0)?, c.input(0));
-    let zeros = c.op("ZerosLike", &[g])?;
+fn select(c: &GradientContext<'_>) -> Done {
+    let (g, condition) = (c.grad(0), c.input(0));
+    let zeros = g.zeros_like();
     let op = c.node().op.name;
-    let chosen = c.op(op, &[condition, g, zeros])?;
-    let other = c.op(op, &[condition, zeros, g])?;
+    let (chosen, other) = (c.op(op, &[condition, g, zeros]), c.op(op, &[condition, zeros, g]));
     if op == "Select" {
         c.set(1, chosen);
         c.set(2, other);
         return Ok(());
     }
     // Each branch may have been stretched to the output's shape, by the condition too.
-    for (input, grad) in [(1, chosen), (2, other)] {
-        let (own, whole) = (c.shape_of(c.input(input))?, c.shape_of(c.output(0))?);
-        let axes = c.op("BroadcastGradientArgs", &[own, whole])?;
-        let sum = c.op("Sum", &[grad, axes])?;
-        let grad = c.op("Reshape", &[sum, own])?;
-        c.set(input, grad);
-    }
+    c.set_stretched(1, chosen);
+    c.set_stretched(2, other);
     Ok(())
 }

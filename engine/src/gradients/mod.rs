@@ -48,7 +48,7 @@ use crate::ops::OpKind;
 pub use context::GradientContext;
 pub use error::GradientError;
 use place::Place;
-pub use rule::{GRADIENT_TABLES, GradientFn, GradientSpec, Rule, register, rule};
+pub use rule::{BinaryFn, GRADIENT_TABLES, GradientFn, GradientSpec, Rule, SlopeFn, UnaryFn, register, rule};
 use walk::{Stacks, Walk};
 
 /// Adds to the graph the gradients of the sum of `ys` with respect to each of `xs`.
@@ -86,7 +86,11 @@ pub fn gradients(
     }
     let wanted: FxHashSet<Output> = xs.iter().copied().collect();
     let of_x = walk.region(&place, &seeds, &wanted)?;
-    xs.iter().map(|x| of_x.get(x).map_or_else(|| place.zeros(*x), |grad| Ok(*grad))).collect()
+    let grad_of = |x: &Output| match of_x.get(x) {
+        Some(grad) => Ok(*grad),
+        None => Ok(place.zeros(*x).try_output()?),
+    };
+    xs.iter().map(grad_of).collect()
 }
 
 /// The frame that all of them are in.

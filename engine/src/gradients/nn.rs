@@ -1,17 +1,15 @@
 //! Gradients of neural-net ops.
 
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function};
-use crate::graph::{Attr, Output};
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Unary};
+use crate::graph::Value;
+use crate::ops;
 use crate::tensor::Tensor;
-
-type Done = Result<(), GradientError>;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static NN: &[GradientSpec] = &[
-    ("Relu", Function(relu)),
-    ("ReluGrad", Function(relu_grad)),
-    ("Softmax", Function(softmax)),
-    ("LogSoftmax", Function(log_softmax)),
+    ("Softmax", Unary(|g, _, y| through_softmax(g, y))),
+    ("LogSoftmax", Unary(|g, _, y| g - sum_last(g) * y.exp())),
     ("BiasAdd", Function(bias_add)),
     ("BiasAddV1", Function(bias_add)),
     ("BiasAddGrad", Function(bias_add_grad)),
@@ -19,109 +17,64 @@ static NN: &[GradientSpec] = &[
     ("SparseSoftmaxCrossEntropyWithLogits", Function(sparse_cross_entropy)),
 ];
 
-fn relu(c: &mut GradientContext<'_>) -> Done {
-    let (g, y) = (c.grad(0)?, c.output(0));
-    let x = c.op("ReluGrad", &[g, y])?;
-    c.set(0, x);
-    Ok(())
-}
-
-/// Linear in the gradients; the step in the features has no slope.
-fn relu_grad(c: &mut GradientContext<'_>) -> Done {
-    let (g, features) = (c.grad(0)?, c.input(1));
-    let x = c.op("ReluGrad", &[g, features])?;
-    c.set(0, x);
-    Ok(())
+/// Adds a node of `op`, with those attributes of the context's node that `op` has too.
+pub(super) fn with_attrs<'a>(c: &GradientContext<'a>, op: &str, inputs: &[Value<'_>]) -> Value<'a> {
+    let defs = ops::lookup(op).into_iter().flat_map(|def| &def.attrs);
+    let attrs = defs.filter_map(|def| Some((def.name, c.node().attrs.get(def.name)?)));
+    let node = attrs.fold(c.graph().add_node(op), |node, (name, value)| node.attr(name, value.clone()));
+    let node = inputs.iter().fold(node, |node, input| node.input(*input));
+    c.value(node.value().output())
 }
 
 /// Sum over the last axis, which is kept.
-fn sum_last(c: &mut GradientContext<'_>, of: Output) -> Result<Output, GradientError> {
-    let last = c.vector(&[-1i32])?;
-    c.op_with("Sum", &[of, last], &[("keep_dims", Attr::Bool(true))])
+fn sum_last(v: Value<'_>) -> Value<'_> {
+    let graph = v.graph();
+    graph.add_node("Sum").input(v).input(graph.ints(&[-1])).attr("keep_dims", true).value()
 }
 
-/// `(v - sum(v * y)) * y`: the softmax's Jacobian `y`, which is symmetric, times `v`.
-fn through_softmax(c: &mut GradientContext<'_>, v: Output, y: Output) -> Result<Output, GradientError> {
-    let weighted = c.op("Mul", &[v, y])?;
-    let sum = sum_last(c, weighted)?;
-    let centred = c.op("Sub", &[v, sum])?;
-    c.op("Mul", &[centred, y])
+/// The softmax's Jacobian at its result `y`, which is symmetric, times `v`.
+fn through_softmax<'a>(v: Value<'a>, y: Value<'a>) -> Value<'a> {
+    (v - sum_last(v * y)) * y
 }
 
-fn softmax(c: &mut GradientContext<'_>) -> Done {
-    let (g, y) = (c.grad(0)?, c.output(0));
-    let x = through_softmax(c, g, y)?;
-    c.set(0, x);
-    Ok(())
-}
-
-fn log_softmax(c: &mut GradientContext<'_>) -> Done {
-    let (g, y) = (c.grad(0)?, c.output(0));
-    let softmax = c.op("Exp", &[y])?;
-    let sum = sum_last(c, g)?;
-    let scaled = c.op("Mul", &[sum, softmax])?;
-    let x = c.op("Sub", &[g, scaled])?;
-    c.set(0, x);
-    Ok(())
-}
-
-/// The node's data format, where it has one.
-fn format(c: &GradientContext<'_>) -> Vec<(&'static str, Attr)> {
-    c.node().attrs.get("data_format").map(|f| ("data_format", f.clone())).into_iter().collect()
-}
-
-fn bias_add(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
-    let format = format(c);
-    let bias = c.op_with("BiasAddGrad", &[g], &format)?;
+fn bias_add(c: &GradientContext<'_>) -> Done {
+    let g = c.grad(0);
     c.set(0, g);
-    c.set(1, bias);
+    c.set(1, with_attrs(c, "BiasAddGrad", &[g]));
     Ok(())
 }
 
 /// The gradient of the sum over all but the channels is the same for all that was summed.
-fn bias_add_grad(c: &mut GradientContext<'_>) -> Done {
-    let (g, value) = (c.grad(0)?, c.input(0));
-    let zeros = c.op("ZerosLike", &[value])?;
-    let format = format(c);
-    let spread = c.op_with("BiasAdd", &[zeros, g], &format)?;
-    c.set(0, spread);
+fn bias_add_grad(c: &GradientContext<'_>) -> Done {
+    let (g, value) = (c.grad(0), c.input(0));
+    c.set(0, with_attrs(c, "BiasAdd", &[value.zeros_like(), g]));
     Ok(())
 }
 
-/// Through the loss (which gives `backprop` ready made) and, for second derivatives, through `backprop` itself, whose
-/// derivative by the logits is that of the softmax.
-fn logits(c: &mut GradientContext<'_>) -> Result<(Output, Output), GradientError> {
-    let (g, backprop) = (c.grad(0)?, c.output(1));
-    let last = c.constant(Tensor::scalar(-1i32))?;
-    let column = c.op("ExpandDims", &[g, last])?;
-    let mut x = c.op("Mul", &[column, backprop])?;
-    if let Some(second) = c.arrived(1) {
-        let features = c.input(0);
-        let softmax = c.op("Softmax", &[features])?;
-        let through = through_softmax(c, second, softmax)?;
-        x = c.op("AddV2", &[x, through])?;
-    }
-    Ok((column, x))
+/// The gradients of the losses as a column, and that of the logits: through the loss (which gives `backprop` ready
+/// made) and, for second derivatives, through `backprop` itself, whose derivative by the logits is that of the softmax.
+fn logits<'a>(c: &GradientContext<'a>) -> (Value<'a>, Value<'a>) {
+    let (g, features, backprop) = (c.grad(0), c.input(0), c.output(1));
+    let column = g.expand_dims(c.graph().tensor(Tensor::scalar(-1i32)));
+    let through_loss = column * backprop;
+    let of_logits = match c.arrived(1) {
+        Some(second) => through_loss + through_softmax(second, features.softmax()),
+        None => through_loss,
+    };
+    (column, of_logits)
 }
 
-fn cross_entropy(c: &mut GradientContext<'_>) -> Done {
-    let (column, x) = logits(c)?;
-    c.set(0, x);
-    let features = c.input(0);
-    let log = c.op("LogSoftmax", &[features])?;
-    let negative = c.op("Neg", &[log])?;
-    let mut labels = c.op("Mul", &[column, negative])?;
-    if let Some(second) = c.arrived(1) {
-        // `backprop` is softmax - labels.
-        labels = c.op("Sub", &[labels, second])?;
-    }
-    c.set(1, labels);
+fn cross_entropy(c: &GradientContext<'_>) -> Done {
+    let (column, of_logits) = logits(c);
+    c.set(0, of_logits);
+    let through_loss = column * -c.input(0).op("LogSoftmax");
+    // `backprop` is softmax - labels.
+    c.set(1, c.arrived(1).map_or(through_loss, |second| through_loss - second));
     Ok(())
 }
 
-fn sparse_cross_entropy(c: &mut GradientContext<'_>) -> Done {
-    let (_, x) = logits(c)?;
-    c.set(0, x);
+fn sparse_cross_entropy(c: &GradientContext<'_>) -> Done {
+    let (_, of_logits) = logits(c);
+    c.set(0, of_logits);
     Ok(())
 }

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::back_loop::{BackLoop, Mirrors};
-use super::error::GradientError;
 use crate::dtype::DType;
-use crate::graph::{Capture, ContextId, Graph, GraphError, NodeId, Output};
+use crate::graph::{Capture, ContextId, Graph, GraphError, NodeId, Output, Value};
 use crate::ops::OpKind as K;
 use crate::shape::PartialShape;
-use crate::tensor::Tensor;
 
 /// Where gradient nodes are added.
 #[derive(Clone)]
@@ -55,7 +53,7 @@ impl Place {
     /// Outside of all loops.
     pub fn outside(scope: &Graph) -> Place {
         Place {
-            graph: scope.clone(),
+            graph: scope.with_own_errors(),
             frame: ContextId::ROOT,
             back: None,
             source: scope.scope_name().into(),
@@ -65,13 +63,13 @@ impl Place {
 
     /// In a loop of the forward pass, where `pivot` runs in each iteration.
     pub fn beside(scope: &Graph, frame: ContextId, pivot: NodeId) -> Place {
-        let graph = scope.with_capture(Arc::new(Beside { pivot }));
+        let graph = scope.with_own_errors().with_capture(Arc::new(Beside { pivot }));
         Place { graph, frame, back: None, source: scope.scope_name().into(), mirrors: Arc::default() }
     }
 
     /// In the loop that goes back over another.
     pub fn in_loop(&self, scope: &Graph, back: Arc<BackLoop>) -> Place {
-        let graph = scope.with_capture(back.clone());
+        let graph = scope.with_own_errors().with_capture(back.clone());
         Place { graph, frame: back.forward, back: Some(back), ..self.clone() }
     }
 
@@ -80,31 +78,31 @@ impl Place {
     }
 
     /// Zeros in the shape of a value of the forward pass (of a variable's handle: of its value).
-    pub fn zeros(&self, of: Output) -> Result<Output, GradientError> {
-        let (dtype, shape) = (self.graph.dtype(of)?, self.graph.shape(of)?);
-        if dtype == DType::Resource
+    pub fn zeros(&self, of: Output) -> Value<'_> {
+        let value = self.graph.value(of);
+        if value.dtype() == DType::Resource
             && let Some((handle, dtype)) = variable(&self.graph, of)
         {
-            let value = self.graph.add_node("ReadVariableOp").input(handle).attr("dtype", dtype).output()?;
-            return Ok(self.graph.add_node("ZerosLike").input(value).output()?);
+            let read = self.graph.add_node("ReadVariableOp").input(handle).attr("dtype", dtype).value();
+            return read.zeros_like();
         }
-        if self.back.is_none() || !dtype.has_gradient() {
-            return Ok(self.graph.add_node("ZerosLike").input(of).output()?);
+        if self.back.is_none() || !value.dtype().has_gradient() {
+            return value.zeros_like();
         }
         // The value itself would have to be kept for each iteration.
-        let zero = self.graph.number(dtype, 0.0)?;
-        if shape.rank() == Some(0) {
-            return Ok(zero);
+        let zero = value.number(0.0);
+        if value.shape().rank() == Some(0) {
+            return zero;
         }
-        let dims = self.shape_of(of)?;
-        Ok(self.graph.add_node("Fill").input(dims).input(zero).output()?)
+        self.graph.add_node("Fill").input(self.shape_of(of)).input(zero).value()
     }
 
     /// The shape of a value of the forward pass, as an int32 vector: a constant where it is known.
-    pub fn shape_of(&self, of: Output) -> Result<Output, GradientError> {
-        match small_dims(&self.graph.shape(of)?).filter(|_| self.back.is_some()) {
-            Some(dims) => Ok(self.graph.constant(Tensor::vector(&dims))?),
-            None => Ok(self.graph.add_node("Shape").input(of).output()?),
+    pub fn shape_of(&self, of: Output) -> Value<'_> {
+        let value = self.graph.value(of);
+        match small_dims(&value.shape()).filter(|_| self.back.is_some()) {
+            Some(dims) => self.graph.ints(&dims),
+            None => value.shape_tensor(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Random numbers do not change with their parameters, gamma numbers excepted.
 
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static RANDOM: &[GradientSpec] = &[
@@ -24,14 +25,10 @@ static RANDOM: &[GradientSpec] = &[
 ];
 
 /// As the quantile of a fixed probability moves (Figurnov et al., "Implicit reparameterization gradients", 2018).
-fn gamma(c: &mut GradientContext<'_>, at: usize) -> Result<(), GradientError> {
-    let (g, alpha, sample) = (c.grad(0)?, c.input(at), c.output(0));
-    let slope = c.op("RandomGammaGrad", &[alpha, sample])?;
-    let product = c.op("Mul", &[g, slope])?;
-    let (own, whole) = (c.shape_of(alpha)?, c.shape_of(sample)?);
-    let axes = c.op("BroadcastGradientArgs", &[own, whole])?;
-    let sum = c.op("Sum", &[product, axes])?;
-    let of_alpha = c.op("Reshape", &[sum, own])?;
-    c.set(at, of_alpha);
+fn gamma(c: &GradientContext<'_>, at: usize) -> Done {
+    let (g, alpha, sample) = (c.grad(0), c.input(at), c.output(0));
+    let shape = c.shape_of(alpha);
+    let axes = shape.op_with("BroadcastGradientArgs", c.shape_of(sample));
+    c.set(at, (g * alpha.op_with("RandomGammaGrad", sample)).sum(axes).reshape(shape));
     Ok(())
 }

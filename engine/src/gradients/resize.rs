@@ -1,9 +1,8 @@
 //! Gradients of resized images.
 
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
-use crate::graph::Attr;
-
-type Done = Result<(), GradientError>;
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
+use crate::graph::Value;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static RESIZE: &[GradientSpec] = &[
@@ -15,44 +14,35 @@ static RESIZE: &[GradientSpec] = &[
     ("LogUniformCandidateSampler", Zero),
 ];
 
-fn sampling(c: &GradientContext<'_>) -> [(&'static str, Attr); 2] {
-    ["align_corners", "half_pixel_centers"]
-        .map(|name| (name, Attr::Bool(c.node().flag(name).copied().unwrap_or(false))))
+/// The op `op` of the gradient and `size`, with this node's way of sampling.
+fn sampled<'a>(c: &GradientContext<'a>, op: &'static str, size: Value<'a>) -> Value<'a> {
+    let flag = |name| c.node().flag(name).copied().unwrap_or(false);
+    let node = c.add_node(op).input(c.grad(0)).input(size);
+    node.attr("align_corners", flag("align_corners")).attr("half_pixel_centers", flag("half_pixel_centers")).value()
 }
 
-fn resampled(c: &mut GradientContext<'_>, op: &str) -> Done {
-    let (g, x) = (c.grad(0)?, c.input(0));
-    if !c.dtype(x)?.is_float() {
-        return Ok(());
+fn resampled(c: &GradientContext<'_>, op: &'static str) -> Done {
+    let x = c.input(0);
+    if x.dtype().is_float() {
+        c.set(0, sampled(c, op, x));
     }
-    let sampling = sampling(c);
-    let of_x = c.op_with(op, &[g, x], &sampling)?;
-    c.set(0, of_x);
     Ok(())
 }
 
-fn crops(c: &mut GradientContext<'_>) -> Done {
-    let (g, image, boxes, of) = (c.grad(0)?, c.input(0), c.input(1), c.input(2));
-    let method = ("method", Attr::from(c.node().text("method").unwrap_or_default().as_str()));
-    let dtype = c.dtype(image)?;
-    if dtype.is_float() {
-        let size = c.shape_of(image)?;
-        let attrs = [method, ("T", Attr::Type(dtype))];
-        let of_image = c.op_with("CropAndResizeGradImage", &[g, boxes, of, size], &attrs)?;
-        c.set(0, of_image);
+fn crops(c: &GradientContext<'_>) -> Done {
+    let (g, image, boxes, of) = (c.grad(0), c.input(0), c.input(1), c.input(2));
+    if image.dtype().is_float() {
+        let method = c.node().text("method").unwrap_or_default();
+        let node = c.add_node("CropAndResizeGradImage").input(g).input(boxes).input(of).input(c.shape_of(image));
+        c.set(0, node.attr("method", method.as_str()).attr("T", image.dtype()).value());
     }
-    let of_boxes = c.op_with("CropAndResizeGradBoxes", &[g, image, boxes, of], &[])?;
-    c.set(1, of_boxes);
+    c.set(1, c.op("CropAndResizeGradBoxes", &[g, image, boxes, of]));
     Ok(())
 }
 
-fn nearest(c: &mut GradientContext<'_>) -> Done {
-    let (g, x) = (c.grad(0)?, c.input(0));
-    let shape = c.shape_of(x)?;
-    let (begin, size) = (c.vector(&[1i32])?, c.vector(&[2i32])?);
-    let size = c.op("Slice", &[shape, begin, size])?;
-    let sampling = sampling(c);
-    let of_x = c.op_with("ResizeNearestNeighborGrad", &[g, size], &sampling)?;
-    c.set(0, of_x);
+fn nearest(c: &GradientContext<'_>) -> Done {
+    let (begin, size) = (c.graph().ints(&[1]), c.graph().ints(&[2]));
+    let size = c.op("Slice", &[c.shape_of(c.input(0)), begin, size]);
+    c.set(0, sampled(c, "ResizeNearestNeighborGrad", size));
     Ok(())
 }

@@ -1,11 +1,9 @@
 //! Gradients of recurrent cells and layers: of their states and outputs; the gates are kept for the way back only.
 
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function};
-use crate::graph::{Attr, Output};
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function};
+use crate::graph::{NodeBuilder, Value};
 use crate::tensor::Tensor;
-
-type Done = Result<(), GradientError>;
-type Added = Result<Output, GradientError>;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static RNN: &[GradientSpec] = &[
@@ -15,78 +13,74 @@ static RNN: &[GradientSpec] = &[
     ("GRUBlockCell", Function(gru)),
 ];
 
-fn peephole(c: &GradientContext<'_>) -> [(&'static str, Attr); 1] {
-    [("use_peephole", Attr::Bool(c.node().flag("use_peephole").copied().unwrap_or(false)))]
+/// Begins the node `op` of this node's first inputs and outputs, and `grads`.
+fn way_back<'a>(
+    c: &GradientContext<'a>,
+    op: &'static str,
+    (n_inputs, n_outputs): (usize, usize),
+    grads: &[Value<'a>],
+) -> NodeBuilder<'a> {
+    let kept = (0..n_inputs).map(|i| c.input(i)).chain((0..n_outputs).map(|i| c.output(i)));
+    kept.chain(grads.iter().copied()).fold(c.add_node(op), |node, value| node.input(value))
 }
 
-fn product(c: &mut GradientContext<'_>, a: Output, b: Output, ta: bool, tb: bool) -> Added {
-    c.op_with("MatMul", &[a, b], &[("transpose_a", Attr::Bool(ta)), ("transpose_b", Attr::Bool(tb))])
+fn has_peephole(c: &GradientContext<'_>) -> bool {
+    c.node().flag("use_peephole").copied().unwrap_or(false)
 }
 
-/// `x` and `h` side by side.
-fn side_by_side(c: &mut GradientContext<'_>, x: Output, h: Output) -> Added {
-    let one = c.constant(Tensor::scalar(1i32))?;
-    c.op_of_list("ConcatV2", &[x, h], &[one], &[])
+/// The gradient of the weights that `x` is multiplied with, from that of the product.
+fn of_weights<'a>(x: Value<'a>, grad: Value<'a>) -> Value<'a> {
+    x.graph().add_node("MatMul").input(x).input(grad).attr("transpose_a", true).value()
+}
+
+fn side_by_side<'a>(c: &GradientContext<'a>, x: Value<'a>, h: Value<'a>) -> Value<'a> {
+    let axis = c.graph().tensor(Tensor::scalar(1i32));
+    c.add_node("ConcatV2").inputs(&[x.output(), h.output()]).input(axis).value()
 }
 
 /// The columns of `of` below and from the width of `x` on.
-fn apart(c: &mut GradientContext<'_>, of: Output, x: Output, h: Output) -> Result<[Output; 2], GradientError> {
-    let begin = c.vector(&[0i32, 0])?;
-    let (size_x, size_h) = (c.shape_of(x)?, c.shape_of(h)?);
-    let mask = c.vector(&[0i32, 1])?;
-    let middle = c.op("Mul", &[size_x, mask])?;
-    Ok([c.op("Slice", &[of, begin, size_x])?, c.op("Slice", &[of, middle, size_h])?])
+fn apart<'a>(c: &GradientContext<'a>, of: Value<'a>, x: Value<'a>, h: Value<'a>) -> [Value<'a>; 2] {
+    let (size_x, size_h) = (c.shape_of(x), c.shape_of(h));
+    let (begin, middle) = (c.graph().ints(&[0, 0]), size_x * c.graph().ints(&[0, 1]));
+    [c.op("Slice", &[of, begin, size_x]), c.op("Slice", &[of, middle, size_h])]
 }
 
 /// Inputs: x, cs_prev, h_prev, w, wci, wcf, wco, b; outputs: i, cs, f, o, ci, co, h.
-fn cell(c: &mut GradientContext<'_>) -> Done {
-    let (cs_grad, h_grad) = (c.grad(1)?, c.grad(6)?);
-    let mut inputs: Vec<Output> = (0..8).map(|i| c.input(i)).collect();
-    inputs.extend((0..6).map(|i| c.output(i)));
-    inputs.extend([cs_grad, h_grad]);
-    let attrs = peephole(c);
-    let back = c.op_with("LSTMBlockCellGrad", &inputs, &attrs)?;
-    let port = |port| Output { port, ..back };
-    let (x, h, w, gates) = (c.input(0), c.input(2), c.input(3), port(1));
-    let xh_grad = product(c, gates, w, false, true)?;
-    let [x_grad, h_prev_grad] = apart(c, xh_grad, x, h)?;
-    let xh = side_by_side(c, x, h)?;
-    let w_grad = product(c, xh, gates, true, false)?;
-    let b_grad = c.op("BiasAddGrad", &[gates])?;
-    let grads = [x_grad, port(0), h_prev_grad, w_grad, port(2), port(3), port(4), b_grad];
-    grads.into_iter().enumerate().for_each(|(i, g)| c.set(i, g));
+fn cell(c: &GradientContext<'_>) -> Done {
+    let node = way_back(c, "LSTMBlockCellGrad", (8, 6), &[c.grad(1), c.grad(6)]);
+    let back = node.attr("use_peephole", has_peephole(c)).value();
+    let (x, h, w, gates) = (c.input(0), c.input(2), c.input(3), back.port(1));
+    let xh_grad = c.add_node("MatMul").input(gates).input(w).attr("transpose_b", true).value();
+    let [x_grad, h_prev_grad] = apart(c, xh_grad, x, h);
+    c.set(0, x_grad);
+    c.set(1, back);
+    c.set(2, h_prev_grad);
+    c.set(3, of_weights(side_by_side(c, x, h), gates));
+    c.set(4, back.port(2));
+    c.set(5, back.port(3));
+    c.set(6, back.port(4));
+    c.set(7, gates.op("BiasAddGrad"));
     Ok(())
 }
 
 /// Inputs: seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b; outputs: i, cs, f, o, ci, co, h.
-fn layer(c: &mut GradientContext<'_>, op: &str) -> Done {
-    let (cs_grad, h_grad) = (c.grad(1)?, c.grad(6)?);
-    let mut inputs: Vec<Output> = (0..9).map(|i| c.input(i)).collect();
-    inputs.extend((0..7).map(|i| c.output(i)));
-    inputs.extend([cs_grad, h_grad]);
-    let attrs = peephole(c);
-    let back = c.op_with(op, &inputs, &attrs)?;
-    (0..8).for_each(|i| c.set(i + 1, Output { port: i as u32, ..back }));
+fn layer(c: &GradientContext<'_>, op: &'static str) -> Done {
+    let node = way_back(c, op, (9, 7), &[c.grad(1), c.grad(6)]);
+    let back = node.attr("use_peephole", has_peephole(c)).value();
+    (0..8).for_each(|i| c.set(i + 1, back.port(i as u32)));
     Ok(())
 }
 
 /// Inputs: x, h_prev, w_ru, w_c, b_ru, b_c; outputs: r, u, c, h.
-fn gru(c: &mut GradientContext<'_>) -> Done {
-    let h_grad = c.grad(3)?;
-    let mut inputs: Vec<Output> = (0..6).map(|i| c.input(i)).collect();
-    inputs.extend((0..3).map(|i| c.output(i)));
-    inputs.push(h_grad);
-    let back = c.op("GRUBlockCellGrad", &inputs)?;
-    let port = |port| Output { port, ..back };
+fn gru(c: &GradientContext<'_>) -> Done {
+    let back = way_back(c, "GRUBlockCellGrad", (6, 3), &[c.grad(3)]).value();
     let (x, h, r) = (c.input(0), c.input(1), c.output(0));
-    let (of_new, of_gates) = (port(2), port(3));
-    let xh = side_by_side(c, x, h)?;
-    let reset = c.op("Mul", &[h, r])?;
-    let xr = side_by_side(c, x, reset)?;
-    let w_ru = product(c, xh, of_gates, true, false)?;
-    let w_c = product(c, xr, of_new, true, false)?;
-    let (b_ru, b_c) = (c.op("BiasAddGrad", &[of_gates])?, c.op("BiasAddGrad", &[of_new])?);
-    let grads = [port(0), port(1), w_ru, w_c, b_ru, b_c];
-    grads.into_iter().enumerate().for_each(|(i, g)| c.set(i, g));
+    let (of_new, of_gates) = (back.port(2), back.port(3));
+    c.set(0, back);
+    c.set(1, back.port(1));
+    c.set(2, of_weights(side_by_side(c, x, h), of_gates));
+    c.set(3, of_weights(side_by_side(c, x, h * r), of_new));
+    c.set(4, of_gates.op("BiasAddGrad"));
+    c.set(5, of_new.op("BiasAddGrad"));
     Ok(())
 }

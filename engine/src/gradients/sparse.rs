@@ -1,11 +1,10 @@
 //! Gradients of ops on sparse tensors: those of the values, which lie where the values lie.
 
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
-use crate::graph::{Attr, Output};
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
+use crate::dtype::DType;
+use crate::graph::Value;
 use crate::tensor::Tensor;
-
-type Done = Result<(), GradientError>;
-type Added = Result<Output, GradientError>;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static SPARSE: &[GradientSpec] = &[
@@ -23,181 +22,129 @@ static SPARSE: &[GradientSpec] = &[
     ("SparseReshape", Zero),
 ];
 
-/// The elements of `dense` at coordinates.
-fn gather(c: &mut GradientContext<'_>, dense: Output, at: Output) -> Added {
-    c.op("GatherNd", &[dense, at])
-}
-
 /// dB = A* G; of the values: rows of G times rows of B.
-fn matmul(c: &mut GradientContext<'_>) -> Done {
+fn matmul(c: &GradientContext<'_>) -> Done {
     let flag = |name| c.node().flag(name).copied().unwrap_or(false);
     let (adjoint_a, adjoint_b) = (flag("adjoint_a"), flag("adjoint_b"));
-    let (g, at, values, shape, b) = (c.grad(0)?, c.input(0), c.input(1), c.input(2), c.input(3));
-    if c.dtype(b)?.is_complex() {
+    let (g, at, values, shape, mut b) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.input(3));
+    if b.dtype().is_complex() {
         return Err(c.unsupported("of complex matrices"));
     }
-    let mut of_b =
-        c.op_with("SparseTensorDenseMatMul", &[at, values, shape, g], &[("adjoint_a", Attr::Bool(!adjoint_a))])?;
-    let mut b = b;
+    let product = c.add_node("SparseTensorDenseMatMul").input(at).input(values).input(shape).input(g);
+    let mut of_b = product.attr("adjoint_a", !adjoint_a).value();
     if adjoint_b {
-        let perm = c.vector(&[1i32, 0])?;
-        of_b = c.op("Transpose", &[of_b, perm])?;
-        b = c.op("Transpose", &[b, perm])?;
+        let swapped = c.graph().ints(&[1, 0]);
+        (of_b, b) = (of_b.transpose(swapped), b.transpose(swapped));
     }
-    let columns = c.op_with("Unpack", &[at], &[("num", Attr::Int(2)), ("axis", Attr::Int(1))])?;
-    let (rows, cols) = (Output { port: 0, ..columns }, Output { port: 1, ..columns });
+    let columns = c.add_node("Unpack").input(at).attr("num", 2i64).attr("axis", 1i64).value();
+    let (rows, cols) = (columns, columns.port(1));
     let (of_g, of_other) = if adjoint_a { (cols, rows) } else { (rows, cols) };
-    let first = c.constant(Tensor::scalar(0i32))?;
-    let g_rows = c.op("GatherV2", &[g, of_g, first])?;
-    let b_rows = c.op("GatherV2", &[b, of_other, first])?;
-    let product = c.op("Mul", &[g_rows, b_rows])?;
-    let axis = c.vector(&[1i32])?;
-    let of_values = c.op("Sum", &[product, axis])?;
-    c.set(1, of_values);
+    let first = c.graph().tensor(Tensor::scalar(0i32));
+    let rows_of = |matrix, at| c.op("GatherV2", &[matrix, at, first]);
+    c.set(1, (rows_of(g, of_g) * rows_of(b, of_other)).sum(c.graph().ints(&[1])));
     c.set(3, of_b);
     Ok(())
 }
 
-fn add(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(1)?;
-    let both = c.op("SparseAddGrad", &[g, c.input(0), c.input(3), c.output(0)])?;
+fn add(c: &GradientContext<'_>) -> Done {
+    let both = c.op("SparseAddGrad", &[c.grad(1), c.input(0), c.input(3), c.output(0)]);
     c.set(1, both);
-    c.set(4, Output { port: 1, ..both });
+    c.set(4, both.port(1));
     Ok(())
 }
 
 /// Every value gets the gradient of the sum that it went into.
-fn reduce_sum(c: &mut GradientContext<'_>) -> Done {
-    let (g, at, shape, axes) = (c.grad(0)?, c.input(0), c.input(2), c.input(3));
-    let shape32 = c.op_with("Cast", &[shape], &[("DstT", Attr::Type(crate::DType::I32))])?;
-    let rank = c.shape(at)?.dims().and_then(|dims| *dims.get(1)?);
-    let Some((rank, axes)) = rank.zip(c.ints(axes)) else { return Err(c.unsupported("for axes or a rank not known")) };
+fn reduce_sum(c: &GradientContext<'_>) -> Done {
+    let (g, at, shape, axes) = (c.grad(0), c.input(0), c.input(2), c.known_ints(c.input(3)));
+    let rank = at.shape().dims().and_then(|dims| *dims.get(1)?);
+    let Some((rank, axes)) = rank.zip(axes) else { return Err(c.unsupported("for axes or a rank not known")) };
     let is_reduced = |d: usize| axes.iter().any(|a| a.rem_euclid(rank as i64) == d as i64);
-    let ones: Vec<i32> = (0..rank).map(|d| i32::from(is_reduced(d))).collect();
-    let kept: Vec<i64> = ones.iter().map(|one| i64::from(1 - one)).collect();
+    let reduced: Vec<i32> = (0..rank).map(|d| i32::from(is_reduced(d))).collect();
+    let kept: Vec<i64> = reduced.iter().map(|one| i64::from(1 - one)).collect();
     // The sums with their reduced dimensions as ones, looked up with 0 along them.
-    let (mask, one) = (c.vector(&ones)?, c.vector(&vec![1i32; rank])?);
-    let is_one = c.op("Equal", &[mask, one])?;
-    let zeros_or_shape = c.op("SelectV2", &[is_one, one, shape32])?;
-    let whole = c.op("Reshape", &[g, zeros_or_shape])?;
-    let keep = c.vector(&kept)?;
-    let place = c.op("Mul", &[at, keep])?;
-    let of_values = gather(c, whole, place)?;
-    c.set(1, of_values);
+    let one = c.graph().ints(&vec![1; rank]);
+    let shape = c.graph().ints(&reduced).equal(one).select(one, shape.cast(DType::I32));
+    let place = at * c.graph().tensor(Tensor::vector(&kept));
+    c.set(1, g.reshape(shape).op_with("GatherNd", place));
     Ok(())
 }
 
-fn to_dense(c: &mut GradientContext<'_>) -> Done {
-    let (g, at, values) = (c.grad(0)?, c.input(0), c.input(2));
-    let of_rank_1 = c.shape(at)?.rank().is_some_and(|rank| rank < 2);
-    let mut place = at;
-    if of_rank_1 {
-        let column = c.vector(&[-1i32, 1])?;
-        place = c.op("Reshape", &[at, column])?;
-    }
-    let mut of_values = gather(c, g, place)?;
-    if c.shape(values)?.rank() == Some(0) {
-        of_values = sum_all(c, of_values)?;
-    }
-    let zeros = c.op("ZerosLike", &[values])?;
-    let index = c.dtype(at)?;
-    let shape = c.op_with("Shape", &[g], &[("out_type", Attr::Type(index))])?;
-    let one = c.scalar_like(1.0, g)?;
-    let mask = c.op_with("SparseToDense", &[at, shape, zeros, one], &[("validate_indices", Attr::Bool(false))])?;
-    let rest = c.op("Mul", &[g, mask])?;
-    let of_default = sum_all(c, rest)?;
-    c.set(2, of_values);
-    c.set(3, of_default);
+fn to_dense(c: &GradientContext<'_>) -> Done {
+    let (g, at, values) = (c.grad(0), c.input(0), c.input(2));
+    let of_rank_1 = at.shape().rank().is_some_and(|rank| rank < 2);
+    let place = if of_rank_1 { at.reshape(c.graph().ints(&[-1, 1])) } else { at };
+    let of_values = g.op_with("GatherNd", place);
+    let is_scalar = values.shape().rank() == Some(0);
+    c.set(2, if is_scalar { sum_all(of_values) } else { of_values });
+    let shape = c.add_node("Shape").input(g).attr("out_type", at.dtype()).value();
+    let mask = c.add_node("SparseToDense").input(at).input(shape).input(values.zeros_like()).input(g.number(1.0));
+    c.set(3, sum_all(g * mask.attr("validate_indices", false).value()));
     Ok(())
 }
 
-fn sum_all(c: &mut GradientContext<'_>, x: Output) -> Added {
-    let whole = c.vector(&[-1i32])?;
-    let flat = c.op("Reshape", &[x, whole])?;
-    let axis = c.vector(&[0i32])?;
-    c.op("Sum", &[flat, axis])
+fn sum_all(x: Value<'_>) -> Value<'_> {
+    x.reshape(x.graph().ints(&[-1])).sum(x.graph().ints(&[0]))
 }
 
 /// Numbers the values, orders those alike, and scatters the gradients back.
-fn reorder(c: &mut GradientContext<'_>) -> Done {
-    let (g, at, values, shape) = (c.grad(1)?, c.input(0), c.input(1), c.input(2));
-    let n = c.op("Size", &[values])?;
-    let (zero, one) = (c.constant(Tensor::scalar(0i32))?, c.constant(Tensor::scalar(1i32))?);
-    let numbers = c.op("Range", &[zero, n, one])?;
-    let ordered = c.op("SparseReorder", &[at, numbers, shape])?;
-    let order = Output { port: 1, ..ordered };
-    let of_values = c.op_of_lists("DynamicStitch", &[&[order], &[g]])?;
-    c.set(1, of_values);
+fn reorder(c: &GradientContext<'_>) -> Done {
+    let (g, at, values, shape) = (c.grad(1), c.input(0), c.input(1), c.input(2));
+    let [zero, one] = [0i32, 1].map(|i| c.graph().tensor(Tensor::scalar(i)));
+    let numbers = c.op("Range", &[zero, values.size_tensor(), one]);
+    let order = c.op("SparseReorder", &[at, numbers, shape]).port(1);
+    c.set(1, c.add_node("DynamicStitch").inputs(&[order.output()]).inputs(&[g.output()]).value());
     Ok(())
 }
 
-fn slice(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(1)?;
-    let of_values = c.op("SparseSliceGrad", &[g, c.input(0), c.input(3), c.output(0)])?;
-    c.set(1, of_values);
+fn slice(c: &GradientContext<'_>) -> Done {
+    c.set(1, c.op("SparseSliceGrad", &[c.grad(1), c.input(0), c.input(3), c.output(0)]));
     Ok(())
 }
 
 /// `(g - sum(g y)) y`, the sum over each innermost row.
-fn softmax(c: &mut GradientContext<'_>) -> Done {
-    let (g, at, shape, y) = (c.grad(0)?, c.input(0), c.input(2), c.output(0));
-    let product = c.op("Mul", &[g, y])?;
-    let last = c.vector(&[-1i32])?;
-    let keep = Attr::Bool(true);
-    let sums = c.op_with("SparseReduceSum", &[at, product, shape, last], &[("keep_dims", keep)])?;
-    let negative = c.op("Neg", &[sums])?;
-    let less = c.op("SparseDenseCwiseAdd", &[at, g, shape, negative])?;
-    let of_values = c.op("Mul", &[less, y])?;
-    c.set(1, of_values);
+fn softmax(c: &GradientContext<'_>) -> Done {
+    let (g, at, shape, y) = (c.grad(0), c.input(0), c.input(2), c.output(0));
+    let sums = c.add_node("SparseReduceSum").input(at).input(g * y).input(shape).input(c.graph().ints(&[-1]));
+    let sums = sums.attr("keep_dims", true).value();
+    c.set(1, c.op("SparseDenseCwiseAdd", &[at, g, shape, -sums]) * y);
     Ok(())
 }
 
 /// The gradient of a dense operand that was stretched: that of the values, made dense and summed back.
-fn of_dense(c: &mut GradientContext<'_>, values: Output) -> Added {
+fn of_dense<'a>(c: &GradientContext<'a>, values: Value<'a>) -> Value<'a> {
     let (at, shape, dense) = (c.input(0), c.input(2), c.input(3));
-    let whole = c.op("ScatterNd", &[at, values, shape])?;
-    let index = Attr::Type(crate::DType::I64);
-    let own = c.op_with("Shape", &[dense], &[("out_type", index)])?;
-    let axes = c.op("BroadcastGradientArgs", &[own, shape])?;
-    let sum = c.op("Sum", &[whole, axes])?;
-    c.op("Reshape", &[sum, own])
+    let own = c.add_node("Shape").input(dense).attr("out_type", DType::I64).value();
+    let axes = own.op_with("BroadcastGradientArgs", shape);
+    c.op("ScatterNd", &[at, values, shape]).sum(axes).reshape(own)
 }
 
 /// What multiplies the values: the dense operand where they lie, as the op itself takes it.
-fn mul(c: &mut GradientContext<'_>) -> Done {
-    let (g, at, values, shape, dense) = (c.grad(0)?, c.input(0), c.input(1), c.input(2), c.input(3));
-    let of_values = c.op("SparseDenseCwiseMul", &[at, g, shape, dense])?;
-    let product = c.op("Mul", &[g, values])?;
-    let of_dense = of_dense(c, product)?;
-    c.set(1, of_values);
-    c.set(3, of_dense);
+fn mul(c: &GradientContext<'_>) -> Done {
+    let (g, at, values, shape, dense) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.input(3));
+    c.set(1, c.op("SparseDenseCwiseMul", &[at, g, shape, dense]));
+    c.set(3, of_dense(c, g * values));
     Ok(())
 }
 
 /// `g / d` and `-g v / d^2`.
-fn div(c: &mut GradientContext<'_>) -> Done {
-    let (g, at, shape, dense, y) = (c.grad(0)?, c.input(0), c.input(2), c.input(3), c.output(0));
-    let of_values = c.op("SparseDenseCwiseDiv", &[at, g, shape, dense])?;
-    let product = c.op("Mul", &[of_values, y])?;
-    let negative = c.op("Neg", &[product])?;
-    let of_dense = of_dense(c, negative)?;
+fn div(c: &GradientContext<'_>) -> Done {
+    let (g, at, shape, dense, y) = (c.grad(0), c.input(0), c.input(2), c.input(3), c.output(0));
+    let of_values = c.op("SparseDenseCwiseDiv", &[at, g, shape, dense]);
     c.set(1, of_values);
-    c.set(3, of_dense);
+    c.set(3, of_dense(c, -(of_values * y)));
     Ok(())
 }
 
-fn add_dense(c: &mut GradientContext<'_>) -> Done {
-    let (g, at) = (c.grad(0)?, c.input(0));
-    let of_values = gather(c, g, at)?;
-    c.set(1, of_values);
+fn add_dense(c: &GradientContext<'_>) -> Done {
+    let (g, at) = (c.grad(0), c.input(0));
+    c.set(1, g.op_with("GatherNd", at));
     c.set(3, g);
     Ok(())
 }
 
-fn fill_empty_rows(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(1)?;
-    let both = c.op("SparseFillEmptyRowsGrad", &[c.output(3), g])?;
+fn fill_empty_rows(c: &GradientContext<'_>) -> Done {
+    let both = c.output(3).op_with("SparseFillEmptyRowsGrad", c.grad(1));
     c.set(1, both);
-    c.set(3, Output { port: 1, ..both });
+    c.set(3, both.port(1));
     Ok(())
 }

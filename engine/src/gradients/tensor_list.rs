@@ -1,11 +1,11 @@
 //! Gradients of lists of tensors: lists of gradients.
 
-use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
+use super::Rule::{Function, Unary, Zero};
+use super::rule::Done;
+use super::{GRADIENT_TABLES, GradientContext, GradientSpec};
 use crate::dtype::DType;
-use crate::graph::{Attr, Output};
+use crate::graph::Value;
 use crate::tensor::Tensor;
-
-type Done = Result<(), GradientError>;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static TENSOR_LIST: &[GradientSpec] = &[
@@ -26,167 +26,107 @@ static TENSOR_LIST: &[GradientSpec] = &[
     ("TensorListConcat", Function(concat)),
     ("TensorListConcatV2", Function(concat)),
     ("TensorListSplit", Function(split)),
-    ("TensorListResize", Function(resize)),
+    ("TensorListResize", Unary(|g, list, _| g.op_with("TensorListResize", length(list)))),
 ];
 
-fn element_dtype(c: &GradientContext<'_>) -> (&'static str, Attr) {
-    ("element_dtype", Attr::Type(c.node().dtype("element_dtype").copied().unwrap_or(DType::F32)))
-}
-
-fn int32() -> (&'static str, Attr) {
-    ("shape_type", Attr::Type(DType::I32))
+/// Adds a node of an op that is told the type of a list's tensors.
+fn typed<'a>(c: &GradientContext<'a>, op: &'static str, inputs: &[Value<'a>]) -> Value<'a> {
+    let dtype = c.node().dtype("element_dtype").copied().unwrap_or(DType::F32);
+    let node = c.add_node(op).attr("element_dtype", dtype);
+    inputs.iter().fold(node, |node, input| node.input(*input)).value()
 }
 
 /// A shape of which nothing is known.
-fn any_shape(c: &mut GradientContext<'_>) -> Result<Output, GradientError> {
-    c.constant(Tensor::scalar(-1i32))
+fn any_shape<'a>(c: &GradientContext<'a>) -> Value<'a> {
+    c.graph().tensor(Tensor::scalar(-1i32))
 }
 
 /// The shape of a list's tensors.
-fn shape_of_elements(c: &mut GradientContext<'_>, list: Output) -> Result<Output, GradientError> {
-    c.op_with("TensorListElementShape", &[list], &[int32()])
+fn shape_of_elements<'a>(c: &GradientContext<'a>, list: Value<'a>) -> Value<'a> {
+    c.add_node("TensorListElementShape").input(list).attr("shape_type", DType::I32).value()
 }
 
-fn length(c: &mut GradientContext<'_>, list: Output) -> Result<Output, GradientError> {
-    c.op("TensorListLength", &[list])
+fn length(list: Value<'_>) -> Value<'_> {
+    list.op("TensorListLength")
 }
 
-fn push_back(c: &mut GradientContext<'_>) -> Done {
-    let (g, element) = (c.grad(0)?, c.input(1));
-    let shape = c.shape_of(element)?;
-    let dtype = element_dtype(c);
-    let popped = c.op_with("TensorListPopBack", &[g, shape], &[dtype])?;
+fn push_back(c: &GradientContext<'_>) -> Done {
+    let popped = typed(c, "TensorListPopBack", &[c.grad(0), c.shape_of(c.input(1))]);
     c.set(0, popped);
-    c.set(1, Output { port: 1, ..popped });
+    c.set(1, popped.port(1));
     Ok(())
 }
 
-fn pop_back(c: &mut GradientContext<'_>) -> Done {
-    let list = match c.arrived(0) {
-        Some(list) => list,
-        None => {
-            let popped = c.output(0);
-            c.zeros(popped)?
-        }
-    };
-    let element = c.grad(1)?;
-    let dtype = element_dtype(c);
-    let pushed = c.op_with("TensorListPushBack", &[list, element], &[dtype])?;
-    c.set(0, pushed);
+fn pop_back(c: &GradientContext<'_>) -> Done {
+    c.set(0, typed(c, "TensorListPushBack", &[c.grad(0), c.grad(1)]));
     Ok(())
 }
 
-fn from_tensor(c: &mut GradientContext<'_>) -> Done {
-    let (g, tensor) = (c.grad(0)?, c.input(0));
-    let whole = c.shape_of(tensor)?;
-    let (one, rest, step) = (c.vector(&[1i32])?, c.vector(&[0i32])?, c.vector(&[1i32])?);
-    let shape = c.op_with("StridedSlice", &[whole, one, rest, step], &[("end_mask", Attr::Int(1))])?;
-    let dtype = element_dtype(c);
-    let stacked = c.op_with("TensorListStack", &[g, shape], &[dtype])?;
-    let stacked = c.with_shape_of(stacked, tensor)?;
+fn from_tensor(c: &GradientContext<'_>) -> Done {
+    let (g, tensor) = (c.grad(0), c.input(0));
+    let (one, rest, step) = (c.graph().ints(&[1]), c.graph().ints(&[0]), c.graph().ints(&[1]));
+    let shape = c.add_node("StridedSlice").input(c.shape_of(tensor)).input(one).input(rest).input(step);
+    let stacked = typed(c, "TensorListStack", &[g, shape.attr("end_mask", 1i64).value()]);
     c.set(0, stacked);
+    c.set_shape_of(stacked, tensor)
+}
+
+fn stack(c: &GradientContext<'_>) -> Done {
+    c.set(0, typed(c, "TensorListFromTensor", &[c.grad(0), shape_of_elements(c, c.input(0))]));
     Ok(())
 }
 
-fn stack(c: &mut GradientContext<'_>) -> Done {
-    let (g, list) = (c.grad(0)?, c.input(0));
-    let shape = shape_of_elements(c, list)?;
-    let dtype = element_dtype(c);
-    let list = c.op_with("TensorListFromTensor", &[g, shape], &[dtype])?;
-    c.set(0, list);
+fn get_item(c: &GradientContext<'_>) -> Done {
+    let (g, list, index) = (c.grad(0), c.input(0), c.input(1));
+    let unset = typed(c, "TensorListReserve", &[shape_of_elements(c, list), length(list)]);
+    c.set(0, typed(c, "TensorListSetItem", &[unset, index, g]));
     Ok(())
 }
 
-/// A list as long as `like`, with nothing set.
-fn unset(c: &mut GradientContext<'_>, like: Output) -> Result<Output, GradientError> {
-    let (shape, n) = (shape_of_elements(c, like)?, length(c, like)?);
-    let dtype = element_dtype(c);
-    c.op_with("TensorListReserve", &[shape, n], &[dtype, int32()])
-}
-
-fn get_item(c: &mut GradientContext<'_>) -> Done {
-    let (g, list, index) = (c.grad(0)?, c.input(0), c.input(1));
-    let unset = unset(c, list)?;
-    let dtype = element_dtype(c);
-    let of_list = c.op_with("TensorListSetItem", &[unset, index, g], &[dtype])?;
-    c.set(0, of_list);
-    Ok(())
-}
-
-fn set_item(c: &mut GradientContext<'_>) -> Done {
-    let (g, list, index, item) = (c.grad(0)?, c.input(0), c.input(1), c.input(2));
-    let (shape, zeros) = (c.shape_of(item)?, c.zeros(item)?);
-    let dtype = element_dtype(c);
-    let of_item = c.op_with("TensorListGetItem", &[g, index, shape], std::slice::from_ref(&dtype))?;
-    let of_item = c.with_shape_of(of_item, item)?;
-    let mut of_list = c.op_with("TensorListSetItem", &[g, index, zeros], &[dtype])?;
+fn set_item(c: &GradientContext<'_>) -> Done {
+    let (g, list, index, item) = (c.grad(0), c.input(0), c.input(1), c.input(2));
+    let of_item = typed(c, "TensorListGetItem", &[g, index, c.shape_of(item)]);
+    let mut of_list = typed(c, "TensorListSetItem", &[g, index, c.zeros(item)]);
     if c.node().flag("resize_if_index_out_of_bounds").is_ok_and(|resize| *resize) {
-        let n = length(c, list)?;
-        of_list = c.op("TensorListResize", &[of_list, n])?;
+        of_list = of_list.op_with("TensorListResize", length(list));
     }
     c.set(0, of_list);
     c.set(2, of_item);
-    Ok(())
-}
-
-fn resize(c: &mut GradientContext<'_>) -> Done {
-    let (g, list) = (c.grad(0)?, c.input(0));
-    let n = length(c, list)?;
-    let of_list = c.op("TensorListResize", &[g, n])?;
-    c.set(0, of_list);
-    Ok(())
+    c.set_shape_of(of_item, item)
 }
 
 /// What was gathered twice gets both gradients.
-fn gather(c: &mut GradientContext<'_>) -> Done {
-    let (g, list, indices) = (c.grad(0)?, c.input(0), c.input(1));
-    let n = length(c, list)?;
-    let rows = c.op("UnsortedSegmentSum", &[g, indices, n])?;
-    let shape = shape_of_elements(c, list)?;
-    let dtype = element_dtype(c);
-    let of_list = c.op_with("TensorListFromTensor", &[rows, shape], &[dtype])?;
-    c.set(0, of_list);
+fn gather(c: &GradientContext<'_>) -> Done {
+    let (g, list, indices) = (c.grad(0), c.input(0), c.input(1));
+    let rows = c.op("UnsortedSegmentSum", &[g, indices, length(list)]);
+    c.set(0, typed(c, "TensorListFromTensor", &[rows, shape_of_elements(c, list)]));
     Ok(())
 }
 
-fn scatter(c: &mut GradientContext<'_>) -> Done {
-    let (g, tensor, indices) = (c.grad(0)?, c.input(0), c.input(1));
-    let shape = any_shape(c)?;
-    let dtype = element_dtype(c);
-    let of_tensor = c.op_with("TensorListGather", &[g, indices, shape], &[dtype])?;
-    let of_tensor = c.with_shape_of(of_tensor, tensor)?;
+fn scatter(c: &GradientContext<'_>) -> Done {
+    let (g, tensor, indices) = (c.grad(0), c.input(0), c.input(1));
+    let of_tensor = typed(c, "TensorListGather", &[g, indices, any_shape(c)]);
     c.set(0, of_tensor);
-    Ok(())
+    c.set_shape_of(of_tensor, tensor)
 }
 
-fn scatter_into(c: &mut GradientContext<'_>) -> Done {
-    let (g, tensor, indices) = (c.grad(0)?, c.input(1), c.input(2));
-    let shape = any_shape(c)?;
-    let dtype = element_dtype(c);
-    let of_tensor = c.op_with("TensorListGather", &[g, indices, shape], std::slice::from_ref(&dtype))?;
-    let of_tensor = c.with_shape_of(of_tensor, tensor)?;
-    let zeros = c.zeros(tensor)?;
-    let of_list = c.op_with("TensorListScatterIntoExistingList", &[g, zeros, indices], &[dtype])?;
-    c.set(0, of_list);
+fn scatter_into(c: &GradientContext<'_>) -> Done {
+    let (g, tensor, indices) = (c.grad(0), c.input(1), c.input(2));
+    let of_tensor = typed(c, "TensorListGather", &[g, indices, any_shape(c)]);
+    c.set(0, typed(c, "TensorListScatterIntoExistingList", &[g, c.zeros(tensor), indices]));
     c.set(1, of_tensor);
+    c.set_shape_of(of_tensor, tensor)
+}
+
+fn concat(c: &GradientContext<'_>) -> Done {
+    let (g, list, lengths) = (c.grad(0), c.input(0), c.output(1));
+    c.set(0, typed(c, "TensorListSplit", &[g, shape_of_elements(c, list), lengths]));
     Ok(())
 }
 
-fn concat(c: &mut GradientContext<'_>) -> Done {
-    let (g, list, lengths) = (c.grad(0)?, c.input(0), c.output(1));
-    let shape = shape_of_elements(c, list)?;
-    let dtype = element_dtype(c);
-    let of_list = c.op_with("TensorListSplit", &[g, shape, lengths], &[dtype])?;
-    c.set(0, of_list);
-    Ok(())
-}
-
-fn split(c: &mut GradientContext<'_>) -> Done {
-    let (g, tensor, lengths) = (c.grad(0)?, c.input(0), c.input(2));
-    let shape = shape_of_elements(c, g)?;
-    let dtype = element_dtype(c);
-    let joined = c.op_with("TensorListConcatV2", &[g, shape, lengths], &[dtype])?;
-    let joined = c.with_shape_of(joined, tensor)?;
+fn split(c: &GradientContext<'_>) -> Done {
+    let (g, tensor, lengths) = (c.grad(0), c.input(0), c.input(2));
+    let joined = typed(c, "TensorListConcatV2", &[g, shape_of_elements(c, g), lengths]);
     c.set(0, joined);
-    Ok(())
+    c.set_shape_of(joined, tensor)
 }

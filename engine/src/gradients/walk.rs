@@ -10,7 +10,7 @@ use super::back_loop::stack_of;
 use super::context::GradientContext;
 use super::error::GradientError;
 use super::place::Place;
-use super::rule::{Rule, rule};
+use super::rule::rule;
 use crate::dtype::DType;
 use crate::graph::{ContextId, Graph, Node, NodeId, Nodes, Output};
 use crate::ops::OpKind as K;
@@ -171,21 +171,13 @@ impl<'g> Walk<'g> {
         if node.inputs.is_empty() || is_boundary(&self.scope.nodes(), &node) {
             return Ok(Vec::new());
         }
-        match rule(node.op.name) {
-            None => Err(GradientError::NoRule { node: node.name.to_string(), op: node.op.name }),
-            Some(Rule::Zero) => Ok(Vec::new()),
-            Some(Rule::Loop) => {
-                let why = "since it is not where a loop has such a node";
-                Err(GradientError::Unsupported { node: node.name.to_string(), op: node.op.name, why })
-            }
-            Some(Rule::Function(function)) => {
-                let at = self.place_of(place, &node.name);
-                let sums: Vec<Option<Output>> = sums.iter().map(|(_, sum)| *sum).collect();
-                let mut context = GradientContext::new(&at, &node, &sums);
-                function(&mut context)?;
-                Ok(context.finish().collect())
-            }
-        }
+        let rule = rule(node.op.name);
+        let rule = rule.ok_or_else(|| GradientError::NoRule { node: node.name.to_string(), op: node.op.name })?;
+        let at = self.place_of(place, &node.name);
+        let sums: Vec<Option<Output>> = sums.iter().map(|(_, sum)| *sum).collect();
+        let context = GradientContext::new(&at, &node, &sums);
+        rule.apply(&context)?;
+        Ok(context.finish().collect())
     }
 
     /// The place where the gradient of a node is added.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
 use super::contexts::{ContextId, Contexts};
@@ -22,6 +22,8 @@ pub struct Graph {
     pub(super) control: Arc<[NodeId]>,
     /// Brings what nodes use to where they are; outside of loops and branches there is nothing to bring.
     pub(super) capture: Option<Arc<dyn Capture>>,
+    /// The first error of a node that was added as a [`Value`](super::Value).
+    pub(super) first_error: Arc<Mutex<Option<GraphError>>>,
 }
 
 /// The nodes of a graph, by id and by name, and the functions that they may call.
@@ -121,7 +123,14 @@ impl Default for Graph {
 impl Graph {
     /// An empty graph.
     pub fn new() -> Graph {
-        Graph { nodes: Arc::default(), scope: "".into(), device: "".into(), control: Arc::new([]), capture: None }
+        Graph {
+            nodes: Arc::default(),
+            scope: "".into(),
+            device: "".into(),
+            control: Arc::new([]),
+            capture: None,
+            first_error: Arc::default(),
+        }
     }
 
     /// The nodes, for reading. Holding it keeps others from adding nodes.
@@ -159,6 +168,11 @@ impl Graph {
     /// The number of nodes; it grows with every change.
     pub fn n_nodes(&self) -> usize {
         self.nodes().len()
+    }
+
+    /// This handle, whose errors are not those of the handle that it was made from.
+    pub(crate) fn with_own_errors(&self) -> Graph {
+        Graph { first_error: Arc::default(), ..self.clone() }
     }
 
     /// Whether both handles are to the same nodes.

@@ -122,6 +122,15 @@ impl<'g> NodeBuilder<'g> {
         inside.build_in(&mut graph.nodes.write()).map(|(id, _)| id)
     }
 
+    pub(super) fn graph(&self) -> &'g Graph {
+        self.graph
+    }
+
+    /// Whether an input stands for one that could not be added.
+    pub(super) fn has_invalid_input(&self) -> bool {
+        self.inputs.iter().map(|input| &input.node).chain(&self.control).any(|node| *node == Output::INVALID.node)
+    }
+
     fn asked(&self) -> &str {
         self.name.as_deref().unwrap_or(self.op)
     }

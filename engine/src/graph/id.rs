@@ -21,6 +21,11 @@ pub struct Output {
     pub port: u32,
 }
 
+impl Output {
+    /// In the place of an output that could not be added; no graph has it.
+    pub(super) const INVALID: Output = Output { node: NodeId(u32::MAX), port: 0 };
+}
+
 impl From<NodeId> for Output {
     /// The node's first output.
     fn from(node: NodeId) -> Output {

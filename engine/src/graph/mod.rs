@@ -25,6 +25,7 @@ mod node;
 mod sparse;
 mod staged;
 mod summaries;
+mod value;
 mod within;
 
 pub use crate::ops::{Attr, FuncRef, InferContext, Port, ShapeError};
@@ -43,3 +44,4 @@ pub use math::{Built, Var};
 pub use nn::{BatchNorm, LstmState, LstmWeights, Padding};
 pub use node::Node;
 pub use sparse::SparseTensor;
+pub use value::{Operand, Value};

@@ -35,8 +35,6 @@ pub struct Variable {
     pub name: String,
     /// Its nodes.
     pub var: Var,
-    /// Its shape.
-    pub shape: Vec<usize>,
     /// Whether the optimizer moves it; moving averages and carried state are not trained.
     pub is_trained: bool,
 }
@@ -96,7 +94,7 @@ impl Variables {
             })?;
         self.by_name.insert(name.to_owned(), self.all.len());
         let full = self.graph.node(var.handle.node)?.name.to_string();
-        self.all.push(Variable { name: full, var, shape: shape.to_vec(), is_trained });
+        self.all.push(Variable { name: full, var, is_trained });
         Ok(var)
     }
 
@@ -105,9 +103,9 @@ impl Variables {
         &self.all
     }
 
-    /// Those that the optimizer moves, as [`crate::optimizer::Optimizer`] wants them.
-    pub fn trained(&self) -> Vec<(Var, &[usize])> {
-        self.all.iter().filter(|v| v.is_trained).map(|v| (v.var, v.shape.as_slice())).collect()
+    /// Those that the optimizer moves.
+    pub fn trained(&self) -> Vec<Var> {
+        self.all.iter().filter(|v| v.is_trained).map(|v| v.var).collect()
     }
 
     /// The nodes that give all of them their first values.

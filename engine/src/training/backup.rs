@@ -8,10 +8,10 @@
 use super::options::TrainingOptions;
 use super::tower::{Built, Pushes, Updates, clipped};
 use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output};
+use crate::graph::{Graph, GraphError, NodeId, Output, Var};
 use crate::models::Variables;
 use crate::optimizer::Slots;
-use crate::shape::{PartialShape, Shape};
+use crate::shape::PartialShape;
 use crate::slices::IndexedSlices;
 use crate::tensor::Tensor;
 
@@ -22,9 +22,9 @@ struct Accumulator {
 }
 
 impl Accumulator {
-    fn new(g: &Graph, dtype: DType, shape: &[usize], shared_name: &str) -> Result<Accumulator, GraphError> {
+    fn new(g: &Graph, dtype: DType, shape: PartialShape, shared_name: &str) -> Result<Accumulator, GraphError> {
         let node = g.add_node("ResourceConditionalAccumulator").name("accumulator").attr("dtype", dtype);
-        let node = node.attr("shape", PartialShape::from(&Shape::new(shape))).attr("reduction_type", "MEAN");
+        let node = node.attr("shape", shape).attr("reduction_type", "MEAN");
         Ok(Accumulator { handle: node.attr("shared_name", shared_name).output()?, dtype })
     }
 
@@ -52,25 +52,24 @@ struct Given {
 /// What all towers give: the gradients of the variables, loss, and accuracy where there is one.
 fn given(home: &Graph, g: &Graph, variables: &Variables, built: &[Built]) -> Result<Vec<Given>, GraphError> {
     let mut all = Vec::new();
-    let mut add = |name: &str, shape: &[usize], of_towers: Vec<Output>| {
+    let mut add = |name: &str, shape: PartialShape, of_towers: Vec<Output>| {
         let Some(first) = of_towers.first() else { return Ok(()) };
         let accumulator = Accumulator::new(g, home.dtype(*first)?, shape, &format!("{}/{name}", g.scope_name()))?;
         all.push(Given { accumulator, of_towers });
         Ok::<_, GraphError>(())
     };
-    for (i, (_, shape)) in variables.trained().iter().enumerate() {
-        let of = |tower: &Built| whole(g, tower.gradients[i], shape);
-        add(&format!("gradient{i}"), shape, built.iter().map(of).collect::<Result<_, _>>()?)?;
+    for (i, var) in variables.trained().into_iter().enumerate() {
+        let of = |tower: &Built| whole(g, tower.gradients[i], var);
+        add(&format!("gradient{i}"), g.shape(var.value)?, built.iter().map(of).collect::<Result<_, _>>()?)?;
     }
-    add("loss", &[], built.iter().map(|built| built.tower.loss).collect())?;
-    add("accuracy", &[], built.iter().filter_map(|built| built.tower.accuracy).collect())?;
+    add("loss", PartialShape::scalar(), built.iter().map(|built| built.tower.loss).collect())?;
+    add("accuracy", PartialShape::scalar(), built.iter().filter_map(|built| built.tower.accuracy).collect())?;
     Ok(all)
 }
 
 /// A gradient as accumulators want it. Slices cross as such, and become a whole gradient only where the variable is.
-fn whole(g: &Graph, gradient: Output, shape: &[usize]) -> Result<Output, GraphError> {
-    let Some((_, row)) = shape.split_first() else { return Ok(gradient) };
-    match IndexedSlices::of(g, gradient, row)? {
+fn whole(g: &Graph, gradient: Output, var: Var) -> Result<Output, GraphError> {
+    match IndexedSlices::of(g, gradient, var)? {
         Some(slices) => slices.to_dense(g),
         None => Ok(gradient),
     }
@@ -87,7 +86,7 @@ pub(super) fn updates(
 ) -> Result<Updates, GraphError> {
     let g = home.scope("backup");
     let n_required = built.len().saturating_sub(spare).max(1);
-    let done = g.placeholder("done", DType::I64, PartialShape::from(&Shape::scalar()))?;
+    let done = g.placeholder("done", DType::I64, PartialShape::scalar())?;
     let given = given(home, &g, variables, built)?;
     let mut ops = Vec::new();
     for (i, tower) in built.iter().enumerate() {

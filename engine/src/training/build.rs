@@ -139,7 +139,7 @@ fn tower(
 ) -> Result<Built, GradientError> {
     let (feeds, began) = source.batch(g, network)?;
     let tower = network.tower(g, variables, &feeds, Phase::Training)?;
-    let xs: Vec<Output> = variables.trained().iter().map(|(var, _)| var.value).collect();
+    let xs: Vec<Output> = variables.trained().iter().map(|var| var.value).collect();
     let gradients = gradients(g, &[tower.loss], &xs, &[])?;
     Ok(Built { tower, feeds, began, gradients })
 }
@@ -180,9 +180,8 @@ fn replicated(
 ) -> Result<Updates, GraphError> {
     let home = &replicas[0];
     let of_towers: Vec<&[Output]> = built.iter().map(|built| built.gradients.as_slice()).collect();
-    let shapes: Vec<&[usize]> = variables[0].trained().iter().map(|(_, shape)| *shape).collect();
     let averages: Vec<Graph> = replicas.iter().map(|g| g.scope("average")).collect();
-    let means = replicas::average(&averages, &of_towers, &shapes)?;
+    let means = replicas::average(&averages, &of_towers, &variables[0].trained())?;
     // The first one has more: those of the tower that judges.
     let n_variables = variables.iter().map(|variables| variables.all().len()).min().unwrap_or(0);
     let (mut all, mut init, mut first, mut alike) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -236,7 +235,7 @@ fn updates(
     }
     let average = home.scope("average");
     let of_variable = |i: usize| built.iter().map(|b| b.gradients[i]).collect::<Vec<_>>();
-    let means = trained.iter().enumerate().map(|(i, (_, shape))| mean_gradient(&average, &of_variable(i), shape));
+    let means = trained.iter().enumerate().map(|(i, var)| mean_gradient(&average, &of_variable(i), *var));
     let grads: Vec<Output> = means.collect::<Result<_, _>>()?;
     let loss = mean(&average, &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
     let all: Vec<NodeId> = built.iter().flat_map(|b| b.tower.updates.iter().copied()).collect();

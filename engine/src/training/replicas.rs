@@ -2,7 +2,8 @@
 
 use crate::dtype::DType;
 use crate::graph::{Attr, Graph, GraphError, NodeId, Output, Var};
-use crate::slices::IndexedSlices;
+use crate::shape::Shape;
+use crate::slices::{IndexedSlices, known_shape};
 use crate::tensor::Tensor;
 
 /// Gradients of more elements travel alone, as soon as they are there; smaller ones together, up to as many.
@@ -39,15 +40,16 @@ fn members(
     replicas.iter().zip(values).map(member).collect()
 }
 
-/// The mean of each gradient at each replica, from `gradients` of each (in the order of `shapes`). Slices stay slices.
+/// The mean of each gradient at each replica, from `gradients` of each in the variables' order. Slices stay slices.
 ///
 /// # Errors
-/// The gradients do not fit to each other.
+/// The gradients do not fit to each other, or a variable's shape is not known.
 pub(super) fn average(
     replicas: &[Graph],
     gradients: &[&[Output]],
-    shapes: &[&[usize]],
+    variables: &[Var],
 ) -> Result<Vec<Vec<Output>>, GraphError> {
+    let shapes = variables.iter().map(|var| known_shape(&replicas[0], *var)).collect::<Result<Vec<_>, _>>()?;
     let mut keys = Keys { size: replicas.len() as i64, next: 0 };
     let mut means: Vec<Vec<Option<Output>>> = vec![vec![None; shapes.len()]; replicas.len()];
     let mut put = |i: usize, of_replicas: Vec<Output>| {
@@ -57,23 +59,23 @@ pub(super) fn average(
     // The last gradients are there first.
     for i in (0..shapes.len()).rev() {
         let of_variable: Vec<Output> = gradients.iter().map(|of_replica| of_replica[i]).collect();
-        if let Some(sliced) = sliced(replicas, &mut keys, &of_variable, shapes[i])? {
+        if let Some(sliced) = sliced(replicas, &mut keys, &of_variable, variables[i])? {
             put(i, sliced);
             continue;
         }
-        let n = shapes[i].iter().product::<usize>();
+        let n = shapes[i].n_elements();
         if n > BUCKET {
             put(i, reduced(replicas, &mut keys, &of_variable)?);
             continue;
         }
         if filled + n > BUCKET {
-            together(replicas, &mut keys, gradients, shapes, &std::mem::take(&mut bucket), &mut put)?;
+            together(replicas, &mut keys, gradients, &shapes, &std::mem::take(&mut bucket), &mut put)?;
             filled = 0;
         }
         bucket.push(i);
         filled += n;
     }
-    together(replicas, &mut keys, gradients, shapes, &bucket, &mut put)?;
+    together(replicas, &mut keys, gradients, &shapes, &bucket, &mut put)?;
     Ok(means.into_iter().map(|means| means.into_iter().flatten().collect()).collect())
 }
 
@@ -86,7 +88,7 @@ fn together(
     replicas: &[Graph],
     keys: &mut Keys,
     gradients: &[&[Output]],
-    shapes: &[&[usize]],
+    shapes: &[Shape],
     bucket: &[usize],
     put: &mut impl FnMut(usize, Vec<Output>),
 ) -> Result<(), GraphError> {
@@ -106,7 +108,7 @@ fn together(
     let joined: Vec<Output> = replicas.iter().zip(gradients).map(joined).collect::<Result<_, _>>()?;
     let means = reduced(replicas, keys, &joined)?;
     let int = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let lengths: Vec<i32> = bucket.iter().map(|i| int(shapes[*i].iter().product())).collect();
+    let lengths: Vec<i32> = bucket.iter().map(|i| int(shapes[*i].n_elements())).collect();
     let mut parts: Vec<Vec<Output>> = vec![Vec::new(); bucket.len()];
     for (g, mean) in replicas.iter().zip(means) {
         let g = g.scope("bucket");
@@ -114,7 +116,7 @@ fn together(
         let split = g.add_node("SplitV").input(mean).input(lengths).input(axis);
         let split = split.attr("num_split", bucket.len() as i64).attr("Tlen", DType::I32).build()?;
         for (port, (i, part)) in bucket.iter().zip(&mut parts).enumerate() {
-            let dims: Vec<i32> = shapes[*i].iter().map(|dim| int(*dim)).collect();
+            let dims: Vec<i32> = shapes[*i].dims().iter().map(|dim| int(*dim)).collect();
             part.push(g.reshape(Output { node: split, port: port as u32 }, g.int_vector(&dims)?)?);
         }
     }
@@ -127,10 +129,9 @@ fn sliced(
     replicas: &[Graph],
     keys: &mut Keys,
     gradients: &[Output],
-    shape: &[usize],
+    var: Var,
 ) -> Result<Option<Vec<Output>>, GraphError> {
-    let [_, row @ ..] = shape else { return Ok(None) };
-    let slices = |(g, gradient): (&Graph, &Output)| IndexedSlices::of(g, *gradient, row);
+    let slices = |(g, gradient): (&Graph, &Output)| IndexedSlices::of(g, *gradient, var);
     let slices = replicas.iter().zip(gradients).map(slices).collect::<Result<Option<Vec<_>>, _>>()?;
     let Some(slices) = slices else { return Ok(None) };
     let any_shape = [("shape", Attr::Shape(crate::shape::PartialShape::unknown()))];

@@ -47,15 +47,12 @@ pub(super) struct Updates {
 pub(super) fn clipped(
     g: &Graph,
     options: &TrainingOptions,
-    trained: &[(Var, &[usize])],
+    trained: &[Var],
     grads: &[Output],
 ) -> Result<Vec<Output>, GraphError> {
     match options.clip_norm {
         // Pascanu et al. 2013.
-        Some(norm) => {
-            let of: Vec<_> = grads.iter().zip(trained).map(|(grad, (_, shape))| (*grad, *shape)).collect();
-            Ok(clip_by_global_norm(g, &of, f64::from(norm))?.0)
-        }
+        Some(norm) => Ok(clip_by_global_norm(g, trained, grads, f64::from(norm))?.0),
         None => Ok(grads.to_vec()),
     }
 }

@@ -100,9 +100,9 @@ fn times(
 ) -> Result<[(&'static str, Output); 4], GraphError> {
     let now = |name: &str, after: &[NodeId]| g.add_node("Timestamp").name(name).after(after).output();
     let mut ends = vec![built.tower.loss.node];
-    for ((_, shape), gradient) in variables.trained().iter().zip(&built.gradients) {
+    for (var, gradient) in variables.trained().into_iter().zip(&built.gradients) {
         // Of slices the whole gradient is made nowhere, and not for this.
-        match IndexedSlices::of(g, *gradient, shape.get(1..).unwrap_or(&[]))? {
+        match IndexedSlices::of(g, *gradient, var)? {
             Some(slices) => ends.extend([slices.values.node, slices.indices.node]),
             None => ends.push(gradient.node),
         }

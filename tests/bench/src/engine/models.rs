@@ -95,10 +95,10 @@ fn group(g: &Graph, vars: &[Var]) -> Built<String> {
     node_name(g, g.group("init", &inits)?)
 }
 
-/// A model's trained variables with their shapes, while it is built.
+/// A model's trained variables, while it is built.
 struct Model {
     g: Graph,
-    vars: Vec<(Var, Vec<usize>)>,
+    vars: Vec<Var>,
 }
 
 impl Model {
@@ -109,7 +109,7 @@ impl Model {
     fn variable(&mut self, name: &str, shape: &[usize], deviation: f32) -> Built<Output> {
         // Uniform numbers of this deviation.
         let var = self.g.variable(name, scaled(shape, deviation * 3f32.sqrt())?)?;
-        self.vars.push((var, shape.to_vec()));
+        self.vars.push(var);
         Ok(var.value)
     }
 
@@ -123,11 +123,9 @@ impl Model {
     fn trained(self, name: &str, loss: Output, feeds: Vec<(String, Tensor)>, repeat: usize) -> Built<Case> {
         let g = &self.g;
         let rate = g.named_constant("rate", 0.01f32)?;
-        let vars: Vec<(Var, &[usize])> = self.vars.iter().map(|(var, shape)| (*var, shape.as_slice())).collect();
-        let training = Optimizer::GradientDescent.minimize(g, loss, &vars, rate)?;
-        let vars: Vec<Var> = self.vars.iter().map(|(var, _)| *var).collect();
+        let training = Optimizer::GradientDescent.minimize(g, loss, &self.vars, rate)?;
         Ok(Case {
-            init: Some(group(g, &vars)?),
+            init: Some(group(g, &self.vars)?),
             feeds,
             fetches: vec![output_name(g, loss)?],
             repeat,

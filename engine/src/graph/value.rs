@@ -1,0 +1,341 @@
+//! Values of a graph under construction: with operators and methods, so that a program reads like its formulas.
+//!
+//! ```
+//! # use engine::{DType, Graph};
+//! # fn main() -> Result<(), engine::graph::GraphError> {
+//! let g = Graph::new();
+//! let x = g.value(g.placeholder("x", DType::F32, [None, Some(2)])?);
+//! let y = 0.5 * x * (1.0 + x.tanh());
+//! assert_eq!(y.shape().to_string(), "[?,2]");
+//! g.check()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A node that does not fit is no error at once: the graph keeps the first error, values that would depend on the node
+//! are skipped, and [`Graph::check`] reports it, with the node, its op and the shapes of its inputs.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::{Graph, GraphError, NodeBuilder, NodeId, Output};
+use crate::dtype::DType;
+use crate::shape::PartialShape;
+use crate::tensor::Tensor;
+
+/// An output, with the handle by which what uses it is added: that of the left operand, where there are two.
+#[derive(Clone, Copy)]
+pub struct Value<'g> {
+    graph: &'g Graph,
+    output: Output,
+}
+
+impl std::fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.output.fmt(f)
+    }
+}
+
+impl From<Value<'_>> for Output {
+    fn from(value: Value<'_>) -> Output {
+        value.output
+    }
+}
+
+/// The other operand of an op of two: a value or an output of the graph, or a number, which becomes a constant of the
+/// first operand's type.
+pub trait Operand {
+    /// The output that stands for it beside `other`.
+    fn beside(self, other: Value<'_>) -> Output;
+}
+
+impl Operand for Value<'_> {
+    fn beside(self, _: Value<'_>) -> Output {
+        self.output
+    }
+}
+
+impl Operand for Output {
+    fn beside(self, _: Value<'_>) -> Output {
+        self
+    }
+}
+
+impl Operand for f64 {
+    fn beside(self, other: Value<'_>) -> Output {
+        other.number(self).output
+    }
+}
+
+impl Graph {
+    /// An output as a value.
+    pub fn value(&self, output: impl Into<Output>) -> Value<'_> {
+        Value { graph: self, output: output.into() }
+    }
+
+    /// The first error among the nodes that were added as values with this handle and those made from it; `Ok` without.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn check(&self) -> Result<(), GraphError> {
+        self.first_error.lock().clone().map_or(Ok(()), Err)
+    }
+
+    /// A constant.
+    pub fn tensor(&self, value: impl Into<Tensor>) -> Value<'_> {
+        let value = value.into();
+        self.add_node("Const").attr("dtype", value.dtype()).attr("value", value).value()
+    }
+
+    /// A constant vector of int32: axes, shapes, permutations.
+    pub fn ints(&self, values: &[i32]) -> Value<'_> {
+        self.tensor(Tensor::vector(values))
+    }
+
+    /// A value in the place of one that could not be added.
+    fn fail(&self, error: GraphError) -> Value<'_> {
+        self.first_error.lock().get_or_insert(error);
+        self.value(Output::INVALID)
+    }
+}
+
+impl<'g> NodeBuilder<'g> {
+    /// As [`NodeBuilder::build`]: gives the node's first output, or keeps the error for [`Graph::check`].
+    pub fn value(self) -> Value<'g> {
+        let graph = self.graph();
+        if self.has_invalid_input() {
+            return graph.value(Output::INVALID);
+        }
+        match self.build() {
+            Ok(id) => graph.value(id),
+            Err(error) => graph.fail(error),
+        }
+    }
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident = $op:literal;)+) => { $(
+        $(#[$doc])*
+        pub fn $name(self) -> Value<'g> {
+            self.op($op)
+        }
+    )+ };
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident = $op:literal;)+) => { $(
+        $(#[$doc])*
+        pub fn $name(self, other: impl Operand) -> Value<'g> {
+            self.op_with($op, other)
+        }
+    )+ };
+}
+
+impl<'g> Value<'g> {
+    /// The output.
+    pub fn output(self) -> Output {
+        self.output
+    }
+
+    /// The output, if everything could be added so far.
+    ///
+    /// # Errors
+    /// The first error ([`Graph::check`]).
+    pub fn try_output(self) -> Result<Output, GraphError> {
+        self.graph.check()?;
+        Ok(self.output)
+    }
+
+    /// The node that computes it.
+    pub fn node(self) -> NodeId {
+        self.output.node
+    }
+
+    /// The handle by which what uses it is added.
+    pub fn graph(self) -> &'g Graph {
+        self.graph
+    }
+
+    /// Another output of the same node.
+    pub fn port(self, port: u32) -> Value<'g> {
+        Value { output: Output { port, ..self.output }, ..self }
+    }
+
+    /// The same value, with another handle.
+    pub fn with(self, graph: &Graph) -> Value<'_> {
+        Value { graph, output: self.output }
+    }
+
+    /// What `build` makes of the value in the scope `name`.
+    pub fn in_scope(self, name: &str, build: impl FnOnce(Value<'_>) -> Output) -> Value<'g> {
+        let scope = self.graph.scope(name);
+        self.graph.value(build(self.with(&scope)))
+    }
+
+    /// The element type; float of a value that could not be added.
+    pub fn dtype(self) -> DType {
+        self.graph.dtype(self.output).unwrap_or(DType::F32)
+    }
+
+    /// What is known of the shape.
+    pub fn shape(self) -> PartialShape {
+        self.graph.shape(self.output).unwrap_or_default()
+    }
+
+    /// A constant of this value's type, which must be a number type.
+    pub fn number(self, value: f64) -> Value<'g> {
+        if self.output.node == Output::INVALID.node {
+            return self;
+        }
+        let dtype = self.dtype();
+        match Tensor::number(dtype, value) {
+            Ok(number) => self.graph.tensor(number),
+            Err(_) => self.graph.fail(GraphError::NotANumber { dtype }),
+        }
+    }
+
+    /// The op `op` of this value alone.
+    pub fn op(self, op: &str) -> Value<'g> {
+        add(self.graph, op, &[self.output])
+    }
+
+    /// The op `op` of this value and another.
+    pub fn op_with(self, op: &str, other: impl Operand) -> Value<'g> {
+        add(self.graph, op, &[self.output, other.beside(self)])
+    }
+
+    unary! {
+        /// `e^x`.
+        exp = "Exp";
+        /// Natural logarithm.
+        log = "Log";
+        /// `x * x`.
+        square = "Square";
+        /// Square root.
+        sqrt = "Sqrt";
+        /// `1 / sqrt(x)`.
+        rsqrt = "Rsqrt";
+        /// `1 / x`.
+        reciprocal = "Reciprocal";
+        /// Absolute value.
+        abs = "Abs";
+        /// -1, 0 or 1.
+        sign = "Sign";
+        /// Sine.
+        sin = "Sin";
+        /// Cosine.
+        cos = "Cos";
+        /// Hyperbolic sine.
+        sinh = "Sinh";
+        /// Hyperbolic cosine.
+        cosh = "Cosh";
+        /// Hyperbolic tangent.
+        tanh = "Tanh";
+        /// Logistic function.
+        sigmoid = "Sigmoid";
+        /// `max(x, 0)`.
+        relu = "Relu";
+        /// Softmax along the last dimension.
+        softmax = "Softmax";
+        /// `x`.
+        identity = "Identity";
+        /// `x`, through which no gradient flows.
+        stop_gradient = "StopGradient";
+        /// Zeros in the shape of `x`.
+        zeros_like = "ZerosLike";
+        /// Ones in the shape of `x`.
+        ones_like = "OnesLike";
+        /// The shape, as int32.
+        shape_tensor = "Shape";
+        /// The number of elements, as int32.
+        size_tensor = "Size";
+        /// The number of dimensions, as int32.
+        rank_tensor = "Rank";
+    }
+
+    binary! {
+        /// `x ^ y`, broadcast.
+        pow = "Pow";
+        /// The larger one, broadcast.
+        maximum = "Maximum";
+        /// The smaller one, broadcast.
+        minimum = "Minimum";
+        /// `x == y`, broadcast.
+        equal = "Equal";
+        /// `x > y`, broadcast.
+        greater = "Greater";
+        /// `x >= y`, broadcast.
+        greater_equal = "GreaterEqual";
+        /// `x < y`, broadcast.
+        less = "Less";
+        /// `x <= y`, broadcast.
+        less_equal = "LessEqual";
+        /// Matrix product.
+        matmul = "MatMul";
+        /// `x` plus a vector along its last dimension.
+        bias_add = "BiasAdd";
+        /// `x` with the dimensions that a vector of integers lists.
+        reshape = "Reshape";
+        /// `x` repeated to the shape that a vector of integers lists.
+        broadcast_to = "BroadcastTo";
+        /// Sum along the axes that a vector of integers lists.
+        sum = "Sum";
+        /// Mean along the axes that a vector of integers lists.
+        mean = "Mean";
+        /// Product along the axes that a vector of integers lists.
+        product = "Prod";
+        /// `x` with its axes in the order that a vector of integers lists.
+        transpose = "Transpose";
+        /// `x` with a dimension of 1 inserted at an axis.
+        expand_dims = "ExpandDims";
+    }
+
+    /// The value as another type.
+    pub fn cast(self, to: DType) -> Value<'g> {
+        self.graph.add_node("Cast").input(self).attr("DstT", to).value()
+    }
+
+    /// Elements of `t` where this condition holds, else of `e`, broadcast.
+    pub fn select(self, t: impl Into<Output>, e: impl Into<Output>) -> Value<'g> {
+        add(self.graph, "SelectV2", &[self.output, t.into(), e.into()])
+    }
+}
+
+fn add<'g>(graph: &'g Graph, op: &str, inputs: &[Output]) -> Value<'g> {
+    let output = inputs.iter().fold(graph.add_node(op), |node, input| node.input(*input)).value().output;
+    graph.value(output)
+}
+
+impl<'g> Neg for Value<'g> {
+    type Output = Value<'g>;
+
+    fn neg(self) -> Value<'g> {
+        self.op("Neg")
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $op:literal;)+) => { $(
+        impl<'g, T: Operand> $trait<T> for Value<'g> {
+            type Output = Value<'g>;
+
+            fn $method(self, other: T) -> Value<'g> {
+                self.op_with($op, other)
+            }
+        }
+
+        impl<'g> $trait<Value<'g>> for f64 {
+            type Output = Value<'g>;
+
+            fn $method(self, other: Value<'g>) -> Value<'g> {
+                other.number(self).op_with($op, other)
+            }
+        }
+    )+ };
+}
+
+operators! {
+    Add add "AddV2";
+    Sub sub "Sub";
+    Mul mul "Mul";
+    Div div "RealDiv";
+}
