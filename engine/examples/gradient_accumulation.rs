@@ -12,7 +12,8 @@
 use engine::data::{Batches, digits};
 use engine::gradients::gradients;
 use engine::graph::{Graph, NodeId, Output, Var};
-use engine::models::{MlpOptions, Network, Phase, Variables};
+use engine::layers::{Phase, Variables};
+use engine::models::{MlpOptions, Network};
 use engine::optimizer::{Optimizer, Slots};
 use engine::{DType, Session, SessionOptions, Tensor};
 
@@ -36,47 +37,41 @@ struct Model {
 
 fn build(g: &Graph) -> Result<Model, Failure> {
     let net = MlpOptions { hidden: vec![64], ..MlpOptions::default() };
-    let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
-    let labels = g.placeholder("labels", DType::I64, [None])?;
+    let x = g.placeholder("x", DType::F32, [None, Some(64)]).output();
+    let labels = g.placeholder("labels", DType::I64, [None]).output();
     let mut variables = Variables::new(g, 1);
     let tower = net.tower(g, &mut variables, &[x, labels], Phase::Training)?;
     let trained = variables.trained();
     let xs: Vec<Output> = trained.iter().map(|var| var.value).collect();
     let grads = gradients(g, &[tower.loss], &xs, &[])?;
-    let rate = g.named_constant("rate", 0.1f32)?;
+    let rate = g.named_constant("rate", 0.1f32);
     let mut init = variables.init();
     let (mut sums, mut adds): (Vec<Var>, Vec<NodeId>) = (Vec::new(), Vec::new());
     for (i, (var, grad)) in trained.iter().zip(&grads).enumerate() {
         let shape = g.shape(var.value)?.known().ok_or("a variable's shape is not known")?;
         let n = shape.n_elements();
         let zeros = Tensor::from_vec(shape, vec![0f32; n])?;
-        let sum = g.variable(&format!("accumulator{i}"), zeros)?;
+        let sum = g.variable(&format!("accumulator{i}"), zeros);
         init.push(sum.init);
-        adds.push(g.add_node("AssignAddVariableOp").input(sum.handle).input(*grad).build()?);
+        adds.push(g.add_node("AssignAddVariableOp").input(sum.handle).input(*grad).value().node());
         sums.push(sum);
     }
-    let share = g.constant(1.0 / N_MICRO as f32)?;
-    let means = sums.iter().map(|sum| g.mul(sum.value, share)).collect::<Result<Vec<_>, _>>()?;
+    let share = g.constant(1.0 / N_MICRO as f32);
+    let means: Vec<Output> = sums.iter().map(|sum| (g.value(sum.value) * share).output()).collect();
     let mut slots = Slots::default();
     let optimizer = Optimizer::Momentum { momentum: 0.9 };
     let applied = optimizer.apply(g, &trained, &means, rate, &mut slots)?;
     let after = g.with_control(&[applied.op]);
-    let clears = sums.iter().map(|sum| {
-        let zero = after.sub(sum.value, sum.value)?;
-        after.add_node("AssignVariableOp").input(sum.handle).input(zero).build()
-    });
-    let clears = clears.collect::<Result<Vec<_>, _>>()?;
+    let clear = |sum: &Var| {
+        let zero = after.value(sum.value) - sum.value;
+        after.add_node("AssignVariableOp").input(sum.handle).input(zero).value().node()
+    };
+    let clears: Vec<NodeId> = sums.iter().map(clear).collect();
     let at_once = optimizer.apply(g, &trained, &grads, rate, &mut slots)?;
     init.extend(applied.init.iter().chain(&at_once.init));
-    Ok(Model {
-        x,
-        labels,
-        loss: tower.loss,
-        init,
-        accumulate: g.group("accumulate", &adds)?,
-        apply: g.group("apply", &clears)?,
-        train: at_once.op,
-    })
+    let (accumulate, apply) = (g.group("accumulate", &adds), g.group("apply", &clears));
+    g.check()?;
+    Ok(Model { x, labels, loss: tower.loss, init, accumulate, apply, train: at_once.op })
 }
 
 /// The images and labels of these rows.
@@ -94,7 +89,7 @@ fn main() -> Result<(), Failure> {
     let name = |id: NodeId| g.node(id).map(|node| node.name.to_string());
     let (x, labels, loss) = (name(model.x.node)?, name(model.labels.node)?, name(model.loss.node)?);
     let (accumulate, apply, train) = (name(model.accumulate)?, name(model.apply)?, name(model.train)?);
-    let init = name(g.group("init", &model.init)?)?;
+    let init = name(g.group("init", &model.init))?;
     // Two sessions with variables of their own.
     let (little, whole) = (Session::new(&g, SessionOptions::default())?, Session::new(&g, SessionOptions::default())?);
     for session in [&little, &whole] {

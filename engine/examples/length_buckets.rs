@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use engine::data::Grammar;
 use engine::gradients::gradients;
-use engine::graph::{Graph, GraphError, NodeId, Output};
-use engine::models::{Initial, Variables};
+use engine::graph::{Graph, NodeId, Output, Value};
+use engine::layers::{Initial, Variables};
 use engine::optimizer::{Optimizer, Slots};
 use engine::queues::{BatchOptions, Coordinator, QueueRunner, bucket_by_sequence_length};
 use engine::{DType, Session, SessionOptions, Tensor};
@@ -49,17 +49,17 @@ fn sentences() -> Sentences {
 }
 
 /// One sentence a step, in any order: its length and its words.
-fn draw(g: &Graph, text: &Sentences) -> Result<[Output; 2], GraphError> {
+fn draw(g: &Graph, text: &Sentences) -> [Output; 2] {
     let (begins, lengths): (Vec<i32>, Vec<i32>) = text.places.iter().copied().unzip();
-    let range = [g.constant(Tensor::scalar(0i32))?, g.constant(Tensor::scalar(text.places.len() as i32))?];
-    let at = g.add_node("RandomUniformInt").input(g.int_vector(&[])?).input(range[0]).input(range[1]);
-    let at = at.attr("seed", 3i64).attr("seed2", 4i64).output()?;
-    let pick = |all: &[i32]| g.embedding_lookup(g.int_vector(all)?, at);
-    let (begin, length) = (pick(&begins)?, pick(&lengths)?);
-    let one = g.int_vector(&[1])?;
-    let (from, size) = (g.reshape(begin, one)?, g.reshape(length, one)?);
-    let words = g.add_node("Slice").input(g.int_vector(&text.words)?).input(from).input(size).output()?;
-    Ok([length, words])
+    let range = [0, text.places.len() as i32].map(|end| g.constant(Tensor::scalar(end)));
+    let at = g.add_node("RandomUniformInt").input(g.ints(&[])).input(range[0]).input(range[1]);
+    let at = at.attr("seed", 3i64).attr("seed2", 4i64).value();
+    let pick = |all: &[i32]| g.ints(all).embedding_lookup(at);
+    let (begin, length) = (pick(&begins), pick(&lengths));
+    let one = g.ints(&[1]);
+    let (from, size) = (begin.reshape(one), length.reshape(one));
+    let words = g.add_node("Slice").input(g.ints(&text.words)).input(from).input(size).value();
+    [length, words].map(Value::output)
 }
 
 struct Model {
@@ -72,34 +72,34 @@ struct Model {
 }
 
 fn build(g: &Graph, text: &Sentences) -> Result<Model, Failure> {
-    let [length, words] = draw(g, text)?;
+    let [length, words] = draw(g, text);
     let (batch, runners) = bucket_by_sequence_length(g, length, &[words], &BOUNDARIES, &BatchOptions::new(BATCH))?;
-    let words = batch[1];
+    let words = g.value(batch[1]);
     let mut variables = Variables::new(g, 1);
-    let vectors = variables.get("vectors", &[text.n_words, SIZE], Initial::Normal(0.1))?;
-    let weights = variables.get("weights", &[SIZE, text.n_words], Initial::glorot(SIZE, text.n_words))?;
-    let flat = |x: Output| g.reshape(x, g.int_vector(&[-1])?);
+    let vectors = variables.get("vectors", &[text.n_words, SIZE], Initial::Normal(0.1));
+    let weights = variables.get("weights", &[SIZE, text.n_words], Initial::Glorot);
     let part = |first: i32, last: i32| {
-        let node = g.add_node("StridedSlice").input(words).input(g.int_vector(&[0, first])?);
-        let node = node.input(g.int_vector(&[0, last])?).input(g.int_vector(&[1, 1])?);
+        let node = g.add_node("StridedSlice").input(words).input(g.ints(&[0, first]));
+        let node = node.input(g.ints(&[0, last])).input(g.ints(&[1, 1]));
         let ends = (1 | if first == 0 { 2 } else { 0 }, 1 | if last == 0 { 2 } else { 0 });
-        node.attr("begin_mask", i64::from(ends.0)).attr("end_mask", i64::from(ends.1)).output()
+        node.attr("begin_mask", i64::from(ends.0)).attr("end_mask", i64::from(ends.1)).value().reshape([-1])
     };
-    let (before, next) = (flat(part(0, -1)?)?, flat(part(1, 0)?)?);
-    let logits = g.matmul(g.embedding_lookup(vectors.value, before)?, weights.value)?;
-    let is_word =
-        g.cast(g.add_node("NotEqual").input(next).input(g.constant(Tensor::scalar(0i32))?).output()?, DType::F32)?;
-    let losses = g.sparse_cross_entropy(logits, next)?;
-    let loss = g.div(g.sum_all(g.mul(losses, is_word)?)?, g.sum_all(is_word)?)?;
+    let (before, next) = (part(0, -1), part(1, 0));
+    let logits = g.value(vectors.value).embedding_lookup(before).matmul(weights.value);
+    let is_word = next.op_with("NotEqual", 0.0).cast(DType::F32);
+    let losses = logits.sparse_cross_entropy(next);
+    let loss = ((losses * is_word).sum_all() / is_word.sum_all()).output();
     let trained = variables.trained();
     let xs: Vec<Output> = trained.iter().map(|var| var.value).collect();
     let grads = gradients(g, &[loss], &xs, &[])?;
-    let rate = g.named_constant("rate", 0.3f32)?;
+    let rate = g.named_constant("rate", 0.3f32);
     let training = Optimizer::Adagrad { initial: 0.1 }.apply(g, &trained, &grads, rate, &mut Slots::default())?;
-    let all_words = g.add_node("NotEqual").input(words).input(g.constant(Tensor::scalar(0i32))?).output()?;
-    let counts = [g.size_of(words)?, g.sum_all(g.cast(all_words, DType::I32)?)?];
+    let all_words = words.op_with("NotEqual", 0.0);
+    let counts = [words.size_tensor(), all_words.cast(DType::I32).sum_all()].map(Value::output);
     let init = variables.init().into_iter().chain(training.init).collect::<Vec<_>>();
-    Ok(Model { init: g.group("init", &init)?, train: training.op, loss, counts, runners })
+    let init = g.group("init", &init);
+    g.check()?;
+    Ok(Model { init, train: training.op, loss, counts, runners })
 }
 
 /// The share of padding in batches of sentences in the order in which they are drawn.

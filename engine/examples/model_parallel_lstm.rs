@@ -10,7 +10,7 @@
 
 #![allow(clippy::print_stdout, reason = "a program whose output is its result")]
 
-use engine::graph::{Graph, GraphError, Output};
+use engine::graph::{Graph, Output};
 use engine::{DType, RunOptions, Session, SessionOptions, Tensor};
 
 type Failure = Box<dyn std::error::Error>;
@@ -32,41 +32,39 @@ fn numbers(shape: &[usize], scale: f32) -> Result<Tensor, Failure> {
     Ok(Tensor::from_vec(engine::Shape::new(shape), (0..n).map(|i| scale * hash(i)).collect())?)
 }
 
-fn cell(g: &Graph, x: Output, (c, h): (Output, Output), w: Output) -> Result<(Output, Output), GraphError> {
-    let one = g.constant(Tensor::scalar(1i32))?;
-    let both = g.add_node("ConcatV2").inputs(&[x, h]).input(one).output()?;
-    let gates = g.matmul(both, w)?;
-    let split = g.add_node("Split").input(one).input(gates).attr("num_split", 4i64).build()?;
-    let gate = |port| Output { node: split, port };
-    let kept = g.mul(g.sigmoid(gate(2))?, c)?;
-    let c = g.add(kept, g.mul(g.sigmoid(gate(0))?, g.tanh(gate(1))?)?)?;
-    Ok((c, g.mul(g.sigmoid(gate(3))?, g.tanh(c)?)?))
+fn cell(g: &Graph, x: Output, (c, h): (Output, Output), w: Output) -> (Output, Output) {
+    let one = g.constant(Tensor::scalar(1i32));
+    let gates = g.add_node("ConcatV2").inputs(&[x, h]).input(one).value().matmul(w);
+    let split = g.add_node("Split").input(one).input(gates).attr("num_split", 4i64).value();
+    let c = split.port(2).sigmoid() * c + split.port(0).sigmoid() * split.port(1).tanh();
+    let h = split.port(3).sigmoid() * c.tanh();
+    (c.output(), h.output())
 }
 
 /// The layers on `n_devices` devices; the sum of all outputs.
 fn build(n_devices: usize) -> Result<(Graph, String), Failure> {
     let g = Graph::new();
     // Fed: of constants all would be computed before the first step.
-    let x = g.placeholder("words", DType::F32, [Some(TIME), Some(BATCH), Some(UNITS)])?;
-    let zero = g.constant(numbers(&[BATCH, UNITS], 0.0)?)?;
-    let steps = g.add_node("Unpack").input(x).attr("num", TIME as i64).build()?;
+    let x = g.placeholder("words", DType::F32, [Some(TIME), Some(BATCH), Some(UNITS)]);
+    let zero = g.constant(numbers(&[BATCH, UNITS], 0.0)?).output();
+    let steps = g.add_node("Unpack").input(x).attr("num", TIME as i64).value();
     let on = |layer: usize| g.with_device(&device(layer % n_devices)).scope(&format!("layer{layer}"));
     let layers: Vec<Graph> = (0..LAYERS).map(on).collect();
-    let weights = layers.iter().map(|g| g.constant(numbers(&[2 * UNITS, 4 * UNITS], 0.05).ok().unwrap_or(0f32.into())));
-    let weights = weights.collect::<Result<Vec<_>, _>>()?;
+    let initial = numbers(&[2 * UNITS, 4 * UNITS], 0.05)?;
+    let weights: Vec<Output> = layers.iter().map(|g| g.constant(initial.clone()).output()).collect();
     let mut states = [(zero, zero); LAYERS];
     let mut outputs = Vec::new();
     for t in 0..TIME as u32 {
-        let mut h = Output { node: steps, port: t };
+        let mut h = steps.port(t).output();
         for layer in 0..LAYERS {
-            states[layer] = cell(&layers[layer], h, states[layer], weights[layer])?;
+            states[layer] = cell(&layers[layer], h, states[layer], weights[layer]);
             h = states[layer].1;
         }
         outputs.push(h);
     }
-    let all = g.add_node("Pack").inputs(&outputs).output()?;
-    let sum = g.sum_all(g.square(all)?)?;
-    Ok((g.clone(), g.node(sum.node)?.name.to_string()))
+    let sum = g.add_node("Pack").inputs(&outputs).value().square().sum_all();
+    g.check()?;
+    Ok((g.clone(), g.node(sum.node())?.name.to_string()))
 }
 
 fn run(n_devices: usize, n_steps: usize) -> Result<(f32, f64), Failure> {

@@ -1,4 +1,4 @@
-//! The dataflow engine: graph, ops, kernels, gradients, plan, executor, session.
+#![doc = include_str!("../README.md")]
 //!
 //! The map, from the ground up; a file takes names from its own floor and those below. Values ([`dtype`], [`shape`], [`buffer`],
 //! [`tensor`], [`mod@convert`]); the [`device`]s that have them, with their [`resources`]; the [`ops`]; the program ([`graph`],
@@ -14,12 +14,14 @@ pub mod data;
 mod denormals;
 pub mod device;
 pub mod dtype;
+mod error;
 pub mod freeze;
 pub mod functions;
 pub mod gradients;
 pub mod graph;
 pub mod kernel;
 pub mod kernels;
+pub mod layers;
 pub mod lookup;
 pub mod memory;
 pub mod models;
@@ -27,6 +29,7 @@ pub mod numpy;
 pub mod ops;
 pub mod optimizer;
 pub mod philox;
+pub mod prelude;
 pub mod queues;
 pub mod readers;
 pub mod resources;
@@ -45,6 +48,7 @@ pub mod training;
 pub mod window;
 
 pub use dtype::DType;
+pub use error::Error;
 pub use graph::{Graph, NodeId, Output};
 pub use session::{Callable, Numerics, RunOptions, Session, SessionOptions};
 pub use shape::{PartialShape, Shape};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::dtype::DType;
 use crate::gradients::{GradientError, gradients};
-use crate::graph::{Graph, GraphError, NodeId, Output, Var};
+use crate::graph::{Graph, GraphError, NodeId, Operand, Output, Value, Var};
 use crate::shape::Shape;
 use crate::slices::{IndexedSlices, known_shape};
 use crate::tensor::Tensor;
@@ -91,21 +91,20 @@ struct Step<'a> {
 
 impl Step<'_> {
     /// The slot `name`, of the given type and shape, every element `value` at first.
-    fn slot(&mut self, name: &str, dtype: DType, shape: &Shape, value: f64) -> Result<Var, GraphError> {
+    fn slot(&mut self, name: &str, dtype: DType, shape: &Shape, value: f64) -> Var {
         if let Some(slot) = self.slots.by_name.get(name) {
-            return Ok(*slot);
+            return *slot;
         }
         let dims: Vec<i32> = shape.dims().iter().map(|d| i32::try_from(*d).unwrap_or(i32::MAX)).collect();
-        let fill = |s: &Graph| s.fill(s.int_vector(&dims)?, s.number(dtype, value)?);
-        let slot = self.train.variable_from(name, dtype, shape, fill)?;
+        let slot = self.train.variable_from(name, dtype, shape, |g| g.fill(g.ints(&dims), g.number(dtype, value)));
         self.init.push(slot.init);
         self.slots.by_name.insert(name.to_owned(), slot);
         self.slots.all.push(slot);
-        Ok(slot)
+        slot
     }
 
     /// The slot `name`, which is Adam's `beta` at first and a power of it later.
-    fn power(&mut self, name: &str, beta: f32) -> Result<Var, GraphError> {
+    fn power(&mut self, name: &str, beta: f32) -> Var {
         self.slot(name, DType::F32, &Shape::scalar(), f64::from(beta))
     }
 }
@@ -115,9 +114,10 @@ impl Optimizer {
     ///
     /// # Errors
     /// The loss has no gradient for them, or the shape of one is not known.
-    pub fn minimize(self, g: &Graph, loss: Output, variables: &[Var], rate: Output) -> Result<Training, GradientError> {
+    pub fn minimize(self, loss: Value<'_>, variables: &[Var], rate: impl Operand) -> Result<Training, GradientError> {
+        let (g, rate) = (loss.graph(), rate.beside(loss));
         let xs: Vec<Output> = variables.iter().map(|var| var.value).collect();
-        let grads = gradients(g, &[loss], &xs, &[])?;
+        let grads = gradients(g, &[loss.output()], &xs, &[])?;
         Ok(self.apply(g, variables, &grads, rate, &mut Slots::default())?)
     }
 
@@ -132,9 +132,11 @@ impl Optimizer {
         g: &Graph,
         variables: &[Var],
         grads: &[Output],
-        rate: Output,
+        rate: impl Into<Output>,
         slots: &mut Slots,
     ) -> Result<Training, GraphError> {
+        g.check()?;
+        let rate = rate.into();
         let mut step = Step { train: g.scope("train"), slots, init: Vec::new() };
         let mut updates = Vec::new();
         for (var, grad) in variables.iter().zip(grads) {
@@ -143,13 +145,15 @@ impl Optimizer {
         if let Optimizer::Adam { beta1, beta2, .. } = self {
             // The powers change after every variable was moved by the old ones.
             for (name, beta) in [("beta1_power", beta1), ("beta2_power", beta2)] {
-                let power = step.power(name, beta)?;
+                let power = step.power(name, beta);
                 let at = step.train.with_control(&updates);
-                let next = at.mul(power.value, at.constant(Tensor::scalar(beta))?)?;
-                updates.push(at.add_node("AssignVariableOp").input(power.handle).input(next).build()?);
+                let next = at.value(power.value) * f64::from(beta);
+                updates.push(at.add_node("AssignVariableOp").input(power.handle).input(next).value().node());
             }
         }
-        Ok(Training { op: step.train.group("step", &updates)?, init: step.init, gradients: grads.to_vec() })
+        let op = step.train.group("step", &updates);
+        g.check()?;
+        Ok(Training { op, init: step.init, gradients: grads.to_vec() })
     }
 
     fn update(self, step: &mut Step<'_>, var: Var, grad: Output, rate: Output) -> Result<NodeId, GraphError> {
@@ -157,11 +161,10 @@ impl Optimizer {
         let name = train.node(var.handle.node)?.name.clone();
         let (dtype, shape) = (train.dtype(var.value)?, known_shape(&train, var)?);
         let slices = self.slices(&train, var, grad)?;
-        let mut slot =
-            |what: &str, value: f64| step.slot(&format!("{name}/{what}"), dtype, &shape, value).map(|slot| slot.handle);
+        let mut slot = |what: &str, value: f64| step.slot(&format!("{name}/{what}"), dtype, &shape, value).handle;
         let number = |what: &str, value: f32| {
             let value = Tensor::number(dtype, f64::from(value)).map_err(|_| GraphError::NotANumber { dtype })?;
-            train.named_constant(&format!("{name}/{what}"), value)
+            Ok::<_, GraphError>(train.named_constant(&format!("{name}/{what}"), value).output())
         };
         // The op of the rule, dense or of rows, with what it takes before and after the gradient.
         let add = |rule: &str, before: &[Output], after: &[Output]| {
@@ -174,35 +177,35 @@ impl Optimizer {
             };
             node = after.iter().fold(node, |node, input| node.input(*input));
             let is_nesterov = matches!(self, Optimizer::Nesterov { .. });
-            (if is_nesterov { node.attr("use_nesterov", true) } else { node }).build()
+            (if is_nesterov { node.attr("use_nesterov", true) } else { node }).value().node()
         };
-        match self {
+        Ok(match self {
             Optimizer::GradientDescent => match &slices {
                 // Linear: rows may come more than once.
                 Some(s) => {
-                    let by = train.mul(s.values, rate)?;
+                    let by = train.value(s.values) * rate;
                     let node = train.add_node("ResourceScatterSub").name(&format!("{name}/update"));
-                    node.input(var.handle).input(s.indices).input(by).attr("dtype", dtype).build()
+                    node.input(var.handle).input(s.indices).input(by).attr("dtype", dtype).value().node()
                 }
                 None => add("GradientDescent", &[rate], &[]),
             },
             Optimizer::Momentum { momentum } | Optimizer::Nesterov { momentum } => {
-                add("Momentum", &[slot("momentum", 0.0)?, rate], &[number("mu", momentum)?])
+                add("Momentum", &[slot("momentum", 0.0), rate], &[number("mu", momentum)?])
             }
-            Optimizer::Adagrad { initial } => add("Adagrad", &[slot("accumulator", f64::from(initial))?, rate], &[]),
+            Optimizer::Adagrad { initial } => add("Adagrad", &[slot("accumulator", f64::from(initial)), rate], &[]),
             Optimizer::RmsProp { decay, momentum, epsilon } => {
-                let (square, moved) = (slot("mean_square", 1.0)?, slot("momentum", 0.0)?);
+                let (square, moved) = (slot("mean_square", 1.0), slot("momentum", 0.0));
                 let (decay, momentum) = (number("decay", decay)?, number("mu", momentum)?);
                 add("RMSProp", &[square, moved, rate, decay, momentum, number("epsilon", epsilon)?], &[])
             }
             Optimizer::Adam { beta1, beta2, epsilon } => {
-                let (mean, square) = (slot("mean", 0.0)?, slot("mean_square", 0.0)?);
-                let powers = [step.power("beta1_power", beta1)?.value, step.power("beta2_power", beta2)?.value];
+                let (mean, square) = (slot("mean", 0.0), slot("mean_square", 0.0));
+                let powers = [step.power("beta1_power", beta1).value, step.power("beta2_power", beta2).value];
                 let (beta1, beta2) = (number("beta1", beta1)?, number("beta2", beta2)?);
                 let epsilon = number("epsilon", epsilon)?;
                 add("Adam", &[mean, square, powers[0], powers[1], rate, beta1, beta2, epsilon], &[])
             }
-        }
+        })
     }
 
     /// The rows that the gradient is of, where the rule can move those alone; `None`: the gradient is taken as it is.
@@ -217,7 +220,7 @@ impl Optimizer {
         }
         // Rules that are not linear want each row once; without a way to that the dense gradient is taken.
         match crate::ops::lookup("Unique") {
-            Some(_) => slices.distinct(g).map(Some),
+            Some(_) => Ok(Some(slices.distinct(g))),
             None => Ok(None),
         }
     }

@@ -8,20 +8,32 @@ use crate::slices::known_shape;
 ///
 /// # Errors
 /// `step` is no number.
-pub fn exponential_decay(g: &Graph, rate: f32, step: Output, every: f32, decay: f32) -> Result<Output, GraphError> {
+pub fn exponential_decay(
+    g: &Graph,
+    rate: f32,
+    step: impl Into<Output>,
+    every: f32,
+    decay: f32,
+) -> Result<Output, GraphError> {
     let g = g.scope("exponential_decay");
-    let exponent = g.div(g.cast(step, DType::F32)?, g.constant(every)?)?;
-    g.mul(g.constant(rate)?, g.pow(g.constant(decay)?, exponent)?)
+    let exponent = g.value(step).cast(DType::F32) / f64::from(every);
+    (g.constant(rate) * g.constant(decay).pow(exponent)).try_output()
 }
 
 /// `rate / (1 + decay * step / every)`.
 ///
 /// # Errors
 /// `step` is no number.
-pub fn inverse_time_decay(g: &Graph, rate: f32, step: Output, every: f32, decay: f32) -> Result<Output, GraphError> {
+pub fn inverse_time_decay(
+    g: &Graph,
+    rate: f32,
+    step: impl Into<Output>,
+    every: f32,
+    decay: f32,
+) -> Result<Output, GraphError> {
     let g = g.scope("inverse_time_decay");
-    let share = g.mul(g.cast(step, DType::F32)?, g.constant(decay / every)?)?;
-    g.div(g.constant(rate)?, g.add(share, g.constant(1f32)?)?)
+    let share = g.value(step).cast(DType::F32) * f64::from(decay / every);
+    (g.constant(rate) / (share + 1.0)).try_output()
 }
 
 /// From `rate` down to `last` along `(1 - step / steps) ^ power`, and `last` from then on.
@@ -31,15 +43,15 @@ pub fn inverse_time_decay(g: &Graph, rate: f32, step: Output, every: f32, decay:
 pub fn polynomial_decay(
     g: &Graph,
     (rate, last): (f32, f32),
-    step: Output,
+    step: impl Into<Output>,
     steps: f32,
     power: f32,
 ) -> Result<Output, GraphError> {
     let g = g.scope("polynomial_decay");
-    let limit = g.constant(steps)?;
-    let share = g.div(g.minimum(g.cast(step, DType::F32)?, limit)?, limit)?;
-    let left = g.pow(g.sub(g.constant(1f32)?, share)?, g.constant(power)?)?;
-    g.add(g.mul(left, g.constant(rate - last)?)?, g.constant(last)?)
+    let limit = g.constant(steps);
+    let share = g.value(step).cast(DType::F32).minimum(limit) / limit;
+    let left = (1.0 - share).pow(f64::from(power));
+    (left * f64::from(rate - last) + f64::from(last)).try_output()
 }
 
 /// Gradients summed over several steps, to be applied at once: larger batches than memory holds.
@@ -59,21 +71,24 @@ impl Accumulation {
     /// # Errors
     /// The gradients do not fit the variables, or the shape of one is not known.
     pub fn new(g: &Graph, variables: &[Var], gradients: &[Output], n_steps: usize) -> Result<Accumulation, GraphError> {
+        g.check()?;
         let g = g.scope("accumulate");
         let (mut init, mut adds, mut means, mut zeros) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (var, gradient) in variables.iter().zip(gradients) {
             let (name, dtype) = (g.node(var.handle.node)?.name.to_string(), g.dtype(var.value)?);
             let shape = known_shape(&g, *var)?;
             let dims: Vec<i32> = shape.dims().iter().map(|d| *d as i32).collect();
-            let zero = g.fill(g.int_vector(&dims)?, g.number(dtype, 0.0)?)?;
-            let sum = g.variable_from(&format!("{name}/sum"), dtype, &shape, |_| Ok(zero))?;
+            let zero = g.fill(g.ints(&dims), g.number(dtype, 0.0)).output();
+            let sum = g.variable_from(&format!("{name}/sum"), dtype, &shape, |g| g.value(zero));
             init.push(sum.init);
             let node = g.add_node("AssignAddVariableOp").input(sum.handle).input(*gradient);
-            adds.push(node.attr("dtype", dtype).build()?);
-            means.push(g.mul(sum.value, g.number(dtype, 1.0 / n_steps.max(1) as f64)?)?);
+            adds.push(node.attr("dtype", dtype).value().node());
+            means.push((g.value(sum.value) * (1.0 / n_steps.max(1) as f64)).output());
             zeros.push((sum.handle, zero));
         }
-        Ok(Accumulation { add: g.group("add", &adds)?, init, means, zeros })
+        let add = g.group("add", &adds);
+        g.check()?;
+        Ok(Accumulation { add, init, means, zeros })
     }
 
     /// Sets the sums to zero after `after`, the step of training that took them.
@@ -82,9 +97,12 @@ impl Accumulation {
     /// None with a sound graph.
     pub fn reset_after(&self, g: &Graph, after: NodeId) -> Result<NodeId, GraphError> {
         let g = g.scope("accumulate").with_control(&[after]);
-        let assign =
-            |(handle, zero): &(Output, Output)| g.add_node("AssignVariableOp").input(*handle).input(*zero).build();
-        let nodes = self.zeros.iter().map(assign).collect::<Result<Vec<_>, _>>()?;
-        g.group("reset", &nodes)
+        let assign = |(handle, zero): &(Output, Output)| {
+            g.add_node("AssignVariableOp").input(*handle).input(*zero).value().node()
+        };
+        let nodes: Vec<NodeId> = self.zeros.iter().map(assign).collect();
+        let reset = g.group("reset", &nodes);
+        g.check()?;
+        Ok(reset)
     }
 }

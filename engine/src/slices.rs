@@ -1,6 +1,6 @@
 //! Gradients of a few rows of a variable, as those of embeddings are; clipping of gradients, dense and of rows.
 
-use crate::graph::{Graph, GraphError, Output, Var};
+use crate::graph::{Graph, GraphError, Operand, Output, Value, Var};
 use crate::ops::AttrError;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -27,24 +27,24 @@ impl IndexedSlices {
     /// # Errors
     /// The gradient or the variable is another graph's, or the variable's shape is not known.
     pub fn of(g: &Graph, gradient: Output, var: Var) -> Result<Option<IndexedSlices>, GraphError> {
+        g.check()?;
         let node = g.node(gradient.node)?;
         match node.op.name {
             "UnsortedSegmentSum" => {
                 let shape = known_shape(g, var)?;
                 let Some((_, row)) = shape.dims().split_first() else { return Ok(None) };
-                let flat = g.int_vector(&[-1])?;
-                let indices = g.reshape(node.inputs[1], flat)?;
                 let shape: Vec<i32> = std::iter::once(-1).chain(row.iter().map(|d| *d as i32)).collect();
-                let values = g.reshape(node.inputs[0], g.int_vector(&shape)?)?;
+                let indices = g.value(node.inputs[1]).reshape([-1]).output();
+                let values = g.value(node.inputs[0]).reshape(&shape[..]).try_output()?;
                 Ok(Some(IndexedSlices { values, indices, n_rows: node.inputs[2] }))
             }
             "AddN" => {
                 let parts = node.inputs.iter().map(|part| IndexedSlices::of(g, *part, var));
                 let Some(parts) = parts.collect::<Result<Option<Vec<_>>, _>>()? else { return Ok(None) };
-                let axis = g.constant(Tensor::scalar(0i32))?;
+                let axis = g.constant(Tensor::scalar(0i32));
                 let join = |of: fn(&IndexedSlices) -> Output| {
                     let all: Vec<Output> = parts.iter().map(of).collect();
-                    g.add_node("ConcatV2").inputs(&all).input(axis).output()
+                    g.add_node("ConcatV2").inputs(&all).input(axis).value().try_output()
                 };
                 let Some(first) = parts.first() else { return Ok(None) };
                 let (values, indices) = (join(|p| p.values)?, join(|p| p.indices)?);
@@ -55,20 +55,21 @@ impl IndexedSlices {
     }
 
     /// The dense gradient.
-    ///
-    /// # Errors
-    /// None with a sound graph.
-    pub fn to_dense(&self, g: &Graph) -> Result<Output, GraphError> {
-        g.add_node("UnsortedSegmentSum").input(self.values).input(self.indices).input(self.n_rows).output()
+    pub fn to_dense<'g>(&self, g: &'g Graph) -> Value<'g> {
+        g.add_node("UnsortedSegmentSum").input(self.values).input(self.indices).input(self.n_rows).value()
+    }
+
+    /// The same gradient times a scalar.
+    pub(crate) fn scaled(self, g: &Graph, by: impl Operand) -> IndexedSlices {
+        IndexedSlices { values: (g.value(self.values) * by).output(), ..self }
     }
 
     /// The same gradient with each row once, in which rules that are not linear in the gradient want it.
-    pub(crate) fn distinct(self, g: &Graph) -> Result<IndexedSlices, GraphError> {
-        let unique = g.add_node("Unique").input(self.indices).output()?;
-        let places = Output { port: 1, ..unique };
-        let n = g.size_of(unique)?;
-        let values = g.add_node("UnsortedSegmentSum").input(self.values).input(places).input(n).output()?;
-        Ok(IndexedSlices { values, indices: unique, n_rows: self.n_rows })
+    pub(crate) fn distinct(self, g: &Graph) -> IndexedSlices {
+        let unique = g.add_node("Unique").input(self.indices).value();
+        let (places, n) = (unique.port(1), unique.size_tensor());
+        let values = g.add_node("UnsortedSegmentSum").input(self.values).input(places).input(n).value();
+        IndexedSlices { values: values.output(), indices: unique.output(), n_rows: self.n_rows }
     }
 }
 
@@ -93,12 +94,13 @@ pub fn mean_gradient(g: &Graph, gradients: &[Output], var: Var) -> Result<Output
     if let [one] = gradients {
         return Ok(*one);
     }
-    let sum = g.add_n(gradients)?;
-    let share = g.number(g.dtype(sum)?, 1.0 / gradients.len() as f64)?;
-    match IndexedSlices::of(g, sum, var)? {
-        Some(slices) => IndexedSlices { values: g.mul(slices.values, share)?, ..slices }.to_dense(g),
-        None => g.mul(sum, share),
-    }
+    let sum = g.add_n(gradients);
+    let share = sum.number(1.0 / gradients.len() as f64);
+    let mean = match IndexedSlices::of(g, sum.output(), var)? {
+        Some(slices) => slices.scaled(g, share).to_dense(g),
+        None => sum * share,
+    };
+    mean.try_output()
 }
 
 /// Scales `gradients` of `variables`, in the same order, so that the root of the sum of all squares is at most `limit`;
@@ -115,16 +117,17 @@ pub fn clip_by_global_norm(
     let g = g.scope("clip");
     let part = |(var, whole): (&Var, &Output)| IndexedSlices::of(&g, *whole, *var).map(|slices| (*whole, slices));
     let parts = variables.iter().zip(gradients).map(part).collect::<Result<Vec<_>, _>>()?;
-    let Some((first, _)) = parts.first() else { return Ok((Vec::new(), g.constant(0f32)?)) };
-    let dtype = g.dtype(*first)?;
-    let halves = parts.iter().map(|(whole, slices)| g.l2_loss(slices.as_ref().map_or(*whole, |s| s.values)));
-    let halves = halves.collect::<Result<Vec<_>, _>>()?;
-    let norm = g.sqrt(g.mul(g.add_n(&halves)?, g.number(dtype, 2.0)?)?)?;
-    let limit = g.number(dtype, limit)?;
-    let scale = g.div(limit, g.maximum(norm, limit)?)?;
+    if parts.is_empty() {
+        return Ok((Vec::new(), g.constant(0f32).try_output()?));
+    }
+    let halves = parts.iter().map(|(whole, slices)| g.value(slices.map_or(*whole, |s| s.values)).l2_loss());
+    let norm = (g.add_n(&halves.collect::<Vec<_>>()) * 2.0).sqrt();
+    let limit = norm.number(limit);
+    let scale = limit / norm.maximum(limit);
     let scaled = |(whole, slices): &(Output, Option<IndexedSlices>)| match slices {
-        Some(s) => IndexedSlices { values: g.mul(s.values, scale)?, ..*s }.to_dense(&g),
-        None => g.mul(*whole, scale),
+        Some(slices) => slices.scaled(&g, scale).to_dense(&g).output(),
+        None => (g.value(*whole) * scale).output(),
     };
-    Ok((parts.iter().map(scaled).collect::<Result<_, _>>()?, norm))
+    let gradients = parts.iter().map(scaled).collect();
+    Ok((gradients, norm.try_output()?))
 }

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::graph::{Graph, GraphError, Output, ShapeError, WhileOptions};
+use engine::graph::{Graph, GraphError, ShapeError, Value, WhileOptions};
 use engine::kernels::{
     ASYNC_KERNEL_TABLES, AsyncKernel, AsyncKernelDef, Completion, KernelContext, KernelError, Registration,
 };
 use engine::ops::{OpSpec, stateful};
 use engine::session::CancelToken;
-use engine::{DType, PartialShape, RunOptions, Session, SessionOptions, Tensor};
+use engine::{PartialShape, RunOptions, Session, SessionOptions, Tensor};
 use parking_lot::{Condvar, Mutex};
 use smallvec::smallvec;
 
@@ -130,8 +130,8 @@ impl AsyncKernel for Abandon {
     }
 }
 
-fn int(graph: &Graph, value: i32) -> Output {
-    graph.add_node("Const").attr("dtype", DType::I32).attr("value", Tensor::scalar(value)).output().unwrap()
+fn int(graph: &Graph, value: i32) -> Value<'_> {
+    graph.constant(Tensor::scalar(value))
 }
 
 fn session(graph: &Graph, threads: usize) -> Session {
@@ -144,8 +144,8 @@ fn a_step_goes_on_when_its_kernel_ends() {
         let graph = Graph::new();
         let name = format!("goes-on-{threads}");
         let x = int(&graph, 7);
-        let y = graph.add_node("TestGate").input(x).attr("gate", name.as_str()).output().unwrap();
-        graph.add_node("AddV2").name("sum").input(y).input(x).build().unwrap();
+        let y = graph.add_node("TestGate").input(x).attr("gate", name.as_str()).value();
+        graph.add_node("AddV2").name("sum").input(y).input(x).value();
         let session = session(&graph, threads);
         std::thread::scope(|scope| {
             scope.spawn(|| (0..5).for_each(|_| gate(&name).open()));
@@ -161,10 +161,10 @@ fn kernels_that_end_at_once_and_that_never_do() {
     let graph = Graph::new();
     let mut x = int(&graph, 1);
     for _ in 0..50 {
-        x = graph.add_node("TestAtOnce").input(x).output().unwrap();
+        x = x.op("TestAtOnce");
     }
-    graph.add_node("Identity").name("y").input(x).build().unwrap();
-    graph.add_node("TestAbandon").name("abandoned").input(x).build().unwrap();
+    graph.add_node("Identity").name("y").input(x).value();
+    graph.add_node("TestAbandon").name("abandoned").input(x).value();
     let session = session(&graph, 1);
     assert_eq!(session.run(&[], &["y"], &[]).unwrap(), [Tensor::scalar(1)]);
     let error = session.run(&[], &["abandoned"], &[]).unwrap_err().to_string();
@@ -177,7 +177,7 @@ fn cancelling_wakes_a_step_that_waits() {
         let graph = Graph::new();
         let name = format!("cancelled-{threads}");
         let x = int(&graph, 7);
-        graph.add_node("TestGate").name("y").input(x).attr("gate", name.as_str()).build().unwrap();
+        graph.add_node("TestGate").name("y").input(x).attr("gate", name.as_str()).value();
         let session = session(&graph, threads);
         let token = CancelToken::new();
         let options = RunOptions { cancel: Some(&token), ..Default::default() };
@@ -195,8 +195,8 @@ fn cancelling_wakes_a_step_that_waits() {
 fn deadlines_and_failures_elsewhere_end_a_wait() {
     let graph = Graph::new();
     let x = int(&graph, 7);
-    graph.add_node("TestGate").name("y").input(x).attr("gate", "deadline").build().unwrap();
-    let bad = graph.add_node("TestAbandon").input(x).build().unwrap();
+    graph.add_node("TestGate").name("y").input(x).attr("gate", "deadline").value();
+    let bad = x.op("TestAbandon").node();
     let session = session(&graph, 2);
     let options = RunOptions { timeout: Some(Duration::from_millis(10)), ..Default::default() };
     let error = session.run_step(&options, &[], &["y"], &[]).unwrap_err().to_string();
@@ -211,15 +211,13 @@ fn kernels_wait_inside_of_loops_and_are_cancelled_there() {
     for threads in [1, 2] {
         let graph = Graph::new();
         let name = format!("loop-{threads}");
-        let zero = int(&graph, 0);
         let exits = graph
             .while_loop::<GraphError>(
-                &[zero],
-                |g, vars| g.add_node("Less").input(vars[0]).input(int(g, 6)).output(),
+                &[int(&graph, 0).output()],
+                |g, vars| Ok(g.value(vars[0]).less(6.0).output()),
                 |g, vars| {
-                    let gated = g.add_node("TestGate").input(vars[0]).attr("gate", name.as_str()).output()?;
-                    let next = g.add_node("TestAtOnce").input(gated).output()?;
-                    Ok(vec![g.add_node("AddV2").input(next).input(int(g, 1)).output()?])
+                    let gated = g.add_node("TestGate").input(vars[0]).attr("gate", name.as_str()).value();
+                    Ok(vec![(gated.op("TestAtOnce") + 1.0).output()])
                 },
                 &WhileOptions::default(),
             )

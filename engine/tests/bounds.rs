@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use engine::dtype::Element;
-use engine::graph::{Attr, Graph, GraphError, Output, WhileOptions};
+use engine::graph::{Attr, Graph, GraphError, Output, Value, WhileOptions};
 use engine::session::{CancelToken, OnStall};
 use engine::{DType, PartialShape, RunOptions, Session, SessionOptions, Tensor, memory};
 use formats::proto::op_def::ArgDef;
@@ -111,10 +111,10 @@ fn sizes_that_come_as_values_are_refused() {
             let mut feeds = Vec::new();
             let names: Vec<String> = (0..inputs.len()).map(|i| format!("input{i}")).collect();
             let input = |(name, value): (&String, &Tensor)| match is_fed {
-                true => g.placeholder(name, value.dtype(), PartialShape::unknown()).unwrap(),
-                false => g.named_constant(name, value.clone()).unwrap(),
+                true => g.placeholder(name, value.dtype(), PartialShape::unknown()),
+                false => g.named_constant(name, value.clone()),
             };
-            let outputs: Vec<Output> = names.iter().zip(&inputs).map(input).collect();
+            let outputs: Vec<Output> = names.iter().zip(&inputs).map(input).map(Output::from).collect();
             if is_fed {
                 feeds.extend(names.iter().map(String::as_str).zip(inputs.iter().cloned()));
             }
@@ -149,13 +149,13 @@ fn g_lists(op: &str, outputs: &[Output]) -> Vec<List> {
 }
 
 /// A loop that never ends, whose variable becomes what `body` makes of it.
-fn endless(g: &Graph, begin: Output, invariant: PartialShape, body: impl FnOnce(&Graph, Output) -> Output) -> String {
-    let yes = |g: &Graph, vars: &[Output]| {
-        g.add_node("Less").input(vars[1]).input(g.constant(Tensor::scalar(1.0f32))?).output()
-    };
-    let zero = g.constant(Tensor::scalar(0.0f32)).unwrap();
+fn endless(begin: Value<'_>, invariant: PartialShape, body: impl for<'g> FnOnce(Value<'g>) -> Value<'g>) -> String {
+    let g = begin.graph();
+    let yes = |g: &Graph, vars: &[Output]| Ok(g.value(vars[1]).less(1.0).output());
+    let begin = [begin, g.constant(0f32)].map(Output::from);
     let options = WhileOptions { shape_invariants: vec![Some(invariant), None], ..WhileOptions::default() };
-    let ends = g.while_loop::<GraphError>(&[begin, zero], yes, |g, vars| Ok(vec![body(g, vars[0]), vars[1]]), &options);
+    let again = |g: &Graph, vars: &[Output]| Ok(vec![body(g.value(vars[0])).output(), vars[1]]);
+    let ends = g.while_loop::<GraphError>(&begin, yes, again, &options);
     g.node(ends.unwrap()[0].node).unwrap().name.to_string()
 }
 
@@ -163,29 +163,25 @@ fn endless(g: &Graph, begin: Output, invariant: PartialShape, body: impl FnOnce(
 fn endless_growth_is_ended() {
     // A list of scalars, which lie in the list itself.
     let g = Graph::new();
-    let shape = g.constant(Tensor::vector(&[0i32; 0])).unwrap();
-    let any = g.constant(Tensor::scalar(-1i32)).unwrap();
-    let list =
-        g.add_node("EmptyTensorList").input(shape).input(any).attr("element_dtype", DType::F32).output().unwrap();
-    let name = endless(&g, list, PartialShape::scalar(), |g, list| {
-        let one = g.constant(Tensor::scalar(1.0f32)).unwrap();
-        g.add_node("TensorListPushBack").name("push").input(list).input(one).output().unwrap()
+    let (shape, any) = (g.ints(&[]), g.constant(int(-1)));
+    let list = g.add_node("EmptyTensorList").input(shape).input(any).attr("element_dtype", DType::F32).value();
+    let name = endless(list, PartialShape::scalar(), |list| {
+        let one = list.graph().constant(1f32);
+        list.graph().add_node("TensorListPushBack").name("push").input(list).input(one).value()
     });
     let error = fails(&g, &[], &name);
     assert!(error.contains("push") && error.contains(&format!("limit {LIMIT}")), "{error}");
     // A tensor, and a string, that double.
     let g = Graph::new();
-    let begin = g.constant(Tensor::vector(&[1.0f32])).unwrap();
-    let name = endless(&g, begin, PartialShape::new(&[None]), |g, x| {
-        let axis = g.constant(int(0)).unwrap();
-        g.add_node("ConcatV2").name("double").inputs(&[x, x]).input(axis).output().unwrap()
+    let name = endless(g.constant(Tensor::vector(&[1.0f32])), PartialShape::new(&[None]), |x| {
+        let axis = x.graph().constant(int(0));
+        x.graph().add_node("ConcatV2").name("double").inputs(&[x, x]).input(axis).value()
     });
     let error = fails(&g, &[], &name);
     assert!(error.contains("double") && error.contains(&format!("limit {LIMIT}")), "{error}");
     let g = Graph::new();
-    let begin = g.constant(text()).unwrap();
-    let name = endless(&g, begin, PartialShape::scalar(), |g, x| {
-        g.add_node("StringJoin").name("double").inputs(&[x, x]).output().unwrap()
+    let name = endless(g.constant(text()), PartialShape::scalar(), |x| {
+        x.graph().add_node("StringJoin").name("double").inputs(&[x, x]).value()
     });
     let error = fails(&g, &[], &name);
     assert!(error.contains("double") && error.contains(&format!("limit {LIMIT}")), "{error}");
@@ -226,7 +222,7 @@ fn function(name: &str, calls: &[String]) -> FunctionDef {
 /// A graph that calls `f0` of functions each of which calls others.
 fn calling(functions: Vec<FunctionDef>) -> Graph {
     let g = Graph::new();
-    g.placeholder("x", DType::F32, PartialShape::scalar()).unwrap();
+    g.placeholder("x", DType::F32, PartialShape::scalar());
     let mut def = g.to_def();
     def.node.push(node("top", "PartitionedCall", "x", Some("f0")));
     def.library = Some(FunctionDefLibrary { function: functions, ..FunctionDefLibrary::default() });
@@ -298,8 +294,8 @@ fn reads(node: &NodeDef, name: &str) -> bool {
 fn a_step_that_waits_says_for_what() {
     let g = Graph::new();
     let types = || Attr::ListType(vec![DType::F32]);
-    let queue = g.add_node("FIFOQueueV2").name("rows").attr("component_types", types()).output().unwrap();
-    g.add_node("QueueDequeueV2").name("take").input(queue).attr("component_types", types()).build().unwrap();
+    let queue = g.add_node("FIFOQueueV2").name("rows").attr("component_types", types()).value();
+    g.add_node("QueueDequeueV2").name("take").input(queue).attr("component_types", types()).value();
     let session = Session::new(&g, SessionOptions::default()).unwrap();
     let (token, told) = (CancelToken::new(), Mutex::new(Vec::new()));
     let tell = |waiting: &[String]| {

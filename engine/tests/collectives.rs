@@ -95,7 +95,7 @@ impl Case {
         let is_source = self.kind != "broadcast" || member == self.source;
         let x = is_source.then(|| {
             let shape = if is_known { known.clone() } else { PartialShape::unknown() };
-            at.placeholder(&name, self.dtype, shape).unwrap()
+            at.placeholder(&name, self.dtype, shape)
         });
         let (op, attrs): (&str, Vec<(&str, Attr)>) = match (self.kind.as_str(), is_source) {
             ("reduce", _) => (
@@ -115,7 +115,7 @@ impl Case {
             Some(x) => node.input(x),
             None => node,
         };
-        (node.output().unwrap(), is_source.then_some((name, value)))
+        (node.value().output(), is_source.then_some((name, value)))
     }
 
     fn check(&self, is_known: bool) {
@@ -156,21 +156,21 @@ fn collectives_give_what_tensorflows_give() {
 }
 
 /// A member of the second version, whose keys are constants.
-fn second(g: &Graph, op: &str, member: usize, size: i32, x: Output) -> NodeId {
+fn second(g: &Graph, op: &str, member: usize, size: i32, x: Output) {
     let at = on(g, member);
-    let int = |value: i32| at.constant(Tensor::scalar(value)).unwrap();
+    let int = |value: i32| at.constant(Tensor::scalar(value));
     let mut node = at.add_node(op).name(&format!("y{member}")).input(x).input(int(size)).input(int(1)).input(int(2));
     if op.contains("Reduce") {
         node = node.attr("merge_op", "Add").attr("final_op", "Id");
     }
-    node.attr("T", DType::F32).build().unwrap()
+    node.attr("T", DType::F32).value();
 }
 
 #[test]
 fn rows_of_sums_are_dealt_out() {
     let g = Graph::new();
     for member in 0..3 {
-        let x = on(&g, member).constant(input(member, &[6, 2], DType::F32)).unwrap();
+        let x = on(&g, member).constant(input(member, &[6, 2], DType::F32)).output();
         second(&g, "CollectiveReduceScatterV2", member, 3, x);
     }
     let got = session(&g, 3).run(&[], &["y0", "y1", "y2"], &[]).unwrap();
@@ -186,7 +186,7 @@ fn rows_of_sums_are_dealt_out() {
 fn members_of_a_gather_may_have_different_numbers_of_rows() {
     let g = Graph::new();
     for member in 0..3 {
-        let x = on(&g, member).constant(input(member, &[member, 2], DType::F32)).unwrap();
+        let x = on(&g, member).constant(input(member, &[member, 2], DType::F32)).output();
         second(&g, "CollectiveGatherV2", member, 3, x);
     }
     let expected: Vec<f64> = (0..3).flat_map(|member| numbers(&input(member, &[member, 2], DType::F32))).collect();
@@ -202,7 +202,7 @@ fn what_is_wrong_with_a_group_is_said() {
         build(&g);
         session(&g, 3).run(&[], fetches, &[]).unwrap_err().to_string()
     };
-    let x = |g: &Graph| g.constant(Tensor::vector(&[1f32])).unwrap();
+    let x = |g: &Graph| g.constant(Tensor::vector(&[1f32])).output();
     let two = |g: &Graph| {
         for member in 0..2 {
             second(g, "CollectiveReduceV2", member, 2, x(g));
@@ -228,9 +228,9 @@ fn what_is_wrong_with_a_group_is_said() {
     assert!(other.contains("y0 and y1 do not do the same"), "{other}");
     let nowhere = error(
         &|g| {
-            let of = |value: i32| g.constant(Tensor::scalar(value)).unwrap();
-            let node = g.add_node("CollectiveGatherV2").name("y").input(x(g)).input(of(1)).input(of(1)).input(of(1));
-            node.attr("T", DType::F32).build().unwrap();
+            let one = || g.constant(Tensor::scalar(1i32));
+            let node = g.add_node("CollectiveGatherV2").name("y").input(x(g)).input(one()).input(one()).input(one());
+            node.attr("T", DType::F32).value();
         },
         &["y"],
     );
@@ -322,8 +322,9 @@ fn towers_are_made_alike() {
     let handle = g.output(&format!("replica1/{first}:0")).unwrap();
     let zeros =
         Tensor::zeros(DType::F32, training.variables(1)[1][0].shape().clone(), engine::buffer::Allocator::host());
-    let value = on(g, 1).constant(zeros.unwrap()).unwrap();
-    on(g, 1).add_node("AssignVariableOp").name("spoil").input(handle).input(value).build().unwrap();
+    let cpu1 = on(g, 1);
+    let value = cpu1.constant(zeros.unwrap());
+    cpu1.add_node("AssignVariableOp").name("spoil").input(handle).input(value).value();
     training.session.run(&[], &[], &["spoil"]).unwrap();
     let [own, other] = training.variables(1);
     assert!(own != other);

@@ -7,34 +7,28 @@ mod common;
 
 use std::path::Path;
 
-use engine::graph::{GraphError, ImportError, WhileOptions};
+use engine::graph::{GraphError, ImportError, Operand, WhileOptions};
 use engine::session::RunError;
 use engine::{DType, Graph, Output, PartialShape, Session, SessionOptions, Tensor};
 use formats::npy::read_npz;
 use formats::proto::{AttrValue, GraphDef, NodeDef};
 use prost::Message;
 
-type Build = Result<Output, GraphError>;
-
-fn float(graph: &Graph, value: f32) -> Output {
-    constant(graph, Tensor::scalar(value))
-}
-
 fn int(graph: &Graph, value: i32) -> Output {
-    constant(graph, Tensor::scalar(value))
-}
-
-fn constant(graph: &Graph, value: Tensor) -> Output {
-    graph.add_node("Const").attr("dtype", value.dtype()).attr("value", value).output().unwrap()
-}
-
-fn op(graph: &Graph, op: &str, a: Output, b: Output) -> Build {
-    graph.add_node(op).input(a).input(b).output()
+    graph.constant(Tensor::scalar(value)).output()
 }
 
 fn placeholder(graph: &Graph, name: &str, dtype: DType) -> Output {
-    let shape = PartialShape::scalar();
-    graph.add_node("Placeholder").name(name).attr("dtype", dtype).attr("shape", shape).output().unwrap()
+    graph.placeholder(name, dtype, PartialShape::scalar()).output()
+}
+
+/// The predicate of a loop that goes on while its first variable is less than this.
+fn below(limit: impl Operand + Copy) -> impl Fn(&Graph, &[Output]) -> Result<Output, GraphError> {
+    move |g: &Graph, vars: &[Output]| Ok(g.value(vars[0]).less(limit).output())
+}
+
+fn next(g: &Graph, i: Output) -> Output {
+    (g.value(i) + 1.0).output()
 }
 
 fn sessions(graph: &Graph) -> Vec<Session> {
@@ -65,12 +59,10 @@ fn double_loop(graph: &Graph, n: Output, x: Output, options: &WhileOptions) -> R
     let zero = int(graph, 0);
     graph.while_loop(
         &[zero, x],
-        |g, vars| op(g, "Less", vars[0], n),
+        below(n),
         |g, vars| {
-            let next = op(g, "AddV2", vars[0], int(g, 1))?;
-            let i = g.add_node("Cast").input(vars[0]).attr("DstT", DType::F32).output()?;
-            let doubled = op(g, "Mul", vars[1], float(g, 2.0))?;
-            Ok(vec![next, op(g, "AddV2", doubled, i)?])
+            let [i, x] = [0, 1].map(|var: usize| g.value(vars[var]));
+            Ok([i + 1.0, x * 2.0 + i.cast(DType::F32)].map(Output::from).into())
         },
         options,
     )
@@ -100,10 +92,9 @@ fn a_loop_runs_as_often_as_its_predicate_says() {
 fn only_one_side_of_a_conditional_runs() {
     let graph = Graph::new();
     let (pred, x) = (placeholder(&graph, "pred", DType::Bool), placeholder(&graph, "x", DType::F32));
-    let fail = |g: &Graph| g.add_node("TestFail").input(x).output();
-    let result = graph
-        .cond::<GraphError>(pred, |g| Ok(vec![op(g, "Mul", x, float(g, 3.0))?, x]), |g| Ok(vec![fail(g)?, x]))
-        .unwrap();
+    let triple = |g: &Graph| Ok(vec![(g.value(x) * 3.0).output(), x]);
+    let fail = |g: &Graph| Ok(vec![g.value(x).op("TestFail").output(), x]);
+    let result = graph.cond::<GraphError>(pred, triple, fail).unwrap();
     let feeds = [("pred", Tensor::scalar(true)), ("x", Tensor::scalar(2f32))];
     assert_eq!(run(&graph, &feeds, &result), [Tensor::scalar(6f32), Tensor::scalar(2f32)]);
     for session in sessions(&graph) {
@@ -119,7 +110,7 @@ fn only_one_side_of_a_conditional_runs() {
 fn fetching_what_was_not_computed_is_an_error() {
     let graph = Graph::new();
     let (pred, x) = (placeholder(&graph, "pred", DType::Bool), placeholder(&graph, "x", DType::F32));
-    graph.add_node("Switch").name("s").input(x).input(pred).build().unwrap();
+    graph.add_node("Switch").name("s").input(x).input(pred).value();
     for session in sessions(&graph) {
         let feeds = [("pred", Tensor::scalar(true)), ("x", Tensor::scalar(2f32))];
         assert_eq!(session.run(&feeds, &["s:1"], &[]).unwrap(), [Tensor::scalar(2f32)]);
@@ -136,7 +127,7 @@ fn a_loop_in_a_side_that_is_not_taken_is_dead() {
         .cond::<GraphError>(
             pred,
             |g| Ok(vec![double_loop(g, int(g, 7), x, &WhileOptions::default())?[1]]),
-            |g| Ok(vec![op(g, "AddV2", x, float(g, 1.0))?]),
+            |g| Ok(vec![next(g, x)]),
         )
         .unwrap();
     let feeds = |pred| [("pred", Tensor::scalar(pred)), ("x", Tensor::scalar(2f32))];
@@ -150,16 +141,16 @@ fn conditionals_and_loops_nest() {
         let graph = Graph::new();
         let n = placeholder(&graph, "n", DType::I32);
         let options = WhileOptions { parallel_iterations, ..Default::default() };
-        let (zero, one) = (int(&graph, 0), float(&graph, 1.0));
+        let (zero, one) = (int(&graph, 0), graph.constant(1f32).output());
         let exits = graph
             .while_loop::<GraphError>(
                 &[zero, one],
-                |g, vars| op(g, "Less", vars[0], n),
+                below(n),
                 |g, vars| {
-                    let odd = op(g, "Equal", op(g, "FloorMod", vars[0], int(g, 2))?, int(g, 1))?;
+                    let odd = g.value(vars[0]).op_with("FloorMod", 2.0).equal(1.0);
                     let inner = |g: &Graph| Ok(vec![double_loop(g, vars[0], vars[1], &options)?[1]]);
-                    let x = g.cond::<GraphError>(odd, inner, |g| Ok(vec![op(g, "AddV2", vars[1], one)?]))?;
-                    Ok(vec![op(g, "AddV2", vars[0], int(g, 1))?, x[0]])
+                    let x = g.cond::<GraphError>(odd, inner, |g| Ok(vec![(g.value(vars[1]) + one).output()]))?;
+                    Ok(vec![next(g, vars[0]), x[0]])
                 },
                 &options,
             )
@@ -176,15 +167,14 @@ fn conditionals_and_loops_nest() {
 fn a_variable_may_change_its_shape_where_it_says_so() {
     let graph = Graph::new();
     let grow = |invariant: Option<PartialShape>| {
-        let (zero, x) = (int(&graph, 0), constant(&graph, Tensor::vector(&[1f32])));
+        let begin = [Tensor::scalar(0i32), Tensor::vector(&[1f32])].map(|value| graph.constant(value).output());
         let options = WhileOptions { shape_invariants: vec![None, invariant], ..Default::default() };
         graph.while_loop::<GraphError>(
-            &[zero, x],
-            |g, vars| op(g, "Less", vars[0], int(g, 3)),
+            &begin,
+            below(3.0),
             |g, vars| {
-                let axis = int(g, 0);
-                let longer = g.add_node("ConcatV2").inputs(&[vars[1], vars[1]]).input(axis).output()?;
-                Ok(vec![op(g, "AddV2", vars[0], int(g, 1))?, longer])
+                let longer = g.concat(&[vars[1], vars[1]], 0).output();
+                Ok(vec![next(g, vars[0]), longer])
             },
             &options,
         )
@@ -208,15 +198,16 @@ fn a_variable_may_change_its_shape_where_it_says_so() {
 fn control_edges_hold_inside_of_loops() {
     let graph = Graph::new();
     let zero = int(&graph, 0);
-    let note = graph.add_node("NoOp").name("before").build().unwrap();
+    let note = graph.group("before", &[]);
     let exits = graph
         .while_loop::<GraphError>(
             &[zero],
-            |g, vars| op(g, "Less", vars[0], int(g, 5)),
+            below(5.0),
             |g, vars| {
-                let first = g.add_node("NoOp").after(&[vars[0].node, note]).build()?;
-                let second = g.with_control(&[first]).add_node("NoOp").build()?;
-                Ok(vec![op(&g.with_control(&[second]), "AddV2", vars[0], int(g, 1))?])
+                let first = g.group("NoOp", &[vars[0].node, note]);
+                let second = g.with_control(&[first]).group("NoOp", &[]);
+                let one = int(g, 1);
+                Ok(vec![(g.with_control(&[second]).value(vars[0]) + one).output()])
             },
             &WhileOptions::default(),
         )
@@ -227,17 +218,17 @@ fn control_edges_hold_inside_of_loops() {
 #[test]
 fn errors_in_a_loop_name_the_node_and_leave_the_session_usable() {
     let graph = Graph::new();
-    let (n, x) = (placeholder(&graph, "n", DType::I32), float(&graph, 1.0));
+    let (n, x) = (placeholder(&graph, "n", DType::I32), graph.constant(1f32).output());
     let zero = int(&graph, 0);
     let exits = graph
         .while_loop::<GraphError>(
             &[zero, x],
-            |g, vars| op(g, "Less", vars[0], n),
+            below(n),
             |g, vars| {
-                let third = op(g, "Equal", vars[0], int(g, 3))?;
-                let fail = |g: &Graph| Ok(vec![g.add_node("TestFail").name("fails").input(vars[1]).output()?]);
-                let x = g.cond::<GraphError>(third, fail, |g| Ok(vec![op(g, "AddV2", vars[1], x)?]))?;
-                Ok(vec![op(g, "AddV2", vars[0], int(g, 1))?, x[0]])
+                let third = g.value(vars[0]).equal(3.0);
+                let fail = |g: &Graph| Ok(vec![g.add_node("TestFail").name("fails").input(vars[1]).value().output()]);
+                let x = g.cond::<GraphError>(third, fail, |g| Ok(vec![(g.value(vars[1]) + x).output()]))?;
+                Ok(vec![next(g, vars[0]), x[0]])
             },
             &WhileOptions::default(),
         )
@@ -259,10 +250,8 @@ fn an_endless_loop_can_be_cancelled_and_has_deadlines() {
     use std::time::Duration;
     let graph = Graph::new();
     let zero = int(&graph, 0);
-    let body = |g: &Graph, vars: &[Output]| Ok(vec![op(g, "BitwiseAnd", vars[0], int(g, 1))?]);
-    let exits = graph
-        .while_loop::<GraphError>(&[zero], |g, vars| op(g, "Less", vars[0], int(g, 5)), body, &WhileOptions::default())
-        .unwrap();
+    let body = |g: &Graph, vars: &[Output]| Ok(vec![g.value(vars[0]).op_with("BitwiseAnd", 1.0).output()]);
+    let exits = graph.while_loop::<GraphError>(&[zero], below(5.0), body, &WhileOptions::default()).unwrap();
     let fetch = name(&graph, exits[0]);
     for session in sessions(&graph) {
         let options = RunOptions { timeout: Some(Duration::from_millis(20)), ..Default::default() };
@@ -287,17 +276,13 @@ fn what_is_inside_of_a_loop_stays_there() {
     let exits = graph
         .while_loop::<GraphError>(
             &[zero],
-            |g, vars| op(g, "Less", vars[0], int(g, 5)),
-            |g, vars| {
-                let next = op(g, "AddV2", vars[0], int(g, 1))?;
-                inside = Some(next);
-                Ok(vec![next])
-            },
+            below(5.0),
+            |g, vars| Ok(vec![*inside.insert(next(g, vars[0]))]),
             &WhileOptions::default(),
         )
         .unwrap();
     let inside = inside.unwrap();
-    let error = op(&graph, "AddV2", inside, exits[0]).unwrap_err().to_string();
+    let error = graph.add_node("AddV2").input(inside).input(exits[0]).build().unwrap_err().to_string();
     assert!(error.contains("inputs from different frames: while/AddV2 is in frame while/while_context"), "{error}");
     let session = Session::new(&graph, SessionOptions::default()).unwrap();
     let error = session.run(&[], &[&name(&graph, inside)], &[]).unwrap_err().to_string();

@@ -8,13 +8,14 @@ use std::io::Read;
 use engine::compile::placement::PlacementOptions;
 use engine::dtype::Element;
 use engine::gradients::gradients;
+use engine::graph::{GraphError, Operand, Value, WhileOptions};
 use engine::{DType, Graph, Output, Session, SessionOptions, Tensor};
 use formats::proto::GraphDef;
 use prost::Message;
-use serde_json::Value;
+use serde_json::Value as Json;
 
 struct Program {
-    meta: Value,
+    meta: Json,
     graph: GraphDef,
 }
 
@@ -36,17 +37,17 @@ fn programs() -> Vec<Program> {
     std::iter::from_fn(pair).collect()
 }
 
-fn list(v: &Value) -> &[Value] {
+fn list(v: &Json) -> &[Json] {
     v.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn texts(v: &Value) -> Vec<&str> {
+fn texts(v: &Json) -> Vec<&str> {
     list(v).iter().map(|t| t.as_str().unwrap()).collect()
 }
 
-fn tensor(v: &Value) -> Tensor {
+fn tensor(v: &Json) -> Tensor {
     let dims: Vec<usize> = list(&v[1]).iter().map(|d| d.as_u64().unwrap() as usize).collect();
-    fn of<T: Element>(dims: &[usize], values: &[Value], f: impl Fn(&Value) -> T) -> Tensor {
+    fn of<T: Element>(dims: &[usize], values: &[Json], f: impl Fn(&Json) -> T) -> Tensor {
         Tensor::from_vec(dims, values.iter().map(f).collect()).unwrap()
     }
     match v[0].as_str().unwrap() {
@@ -77,7 +78,7 @@ fn session(graph: &Graph, threads: usize) -> Session {
 }
 
 /// Runs a program's feeds for `fetches` and compares with the answers at the positions `at`.
-fn compare(session: &Session, meta: &Value, fetches: &[&str], at: &[usize]) -> Result<usize, String> {
+fn compare(session: &Session, meta: &Json, fetches: &[&str], at: &[usize]) -> Result<usize, String> {
     let mut n = 0;
     for run in list(&meta["runs"]) {
         let feeds = run["feeds"].as_object().unwrap();
@@ -149,8 +150,8 @@ fn run_second_order(program: &Program, threads: usize) -> Result<usize, String> 
     let (y, x) = (graph.output("y:0").unwrap(), graph.output("x:0").unwrap());
     let again = |y: Output| gradients(&graph, &[y], &[x], &[]).map_err(|e| format!("gradients: {e}"));
     let g = again(y)?[0];
-    let weights = graph.constant(Tensor::vector(&[1.0f32, 2.0, -1.0])).unwrap();
-    let h = again(graph.mul(g, weights).unwrap())?[0];
+    let weights = graph.constant(Tensor::vector(&[1.0f32, 2.0, -1.0]));
+    let h = again((graph.value(g) * weights).output())?[0];
     let name = |o: &Output| format!("{}:{}", graph.node(o.node).unwrap().name, o.port);
     compare(&session(&graph, threads), &program.meta, &[&name(&g), &name(&h)], &[1, 2])
 }
@@ -235,12 +236,11 @@ fn slopes(session: &Session, x: &Tensor, y: &str) -> Vec<f64> {
 }
 
 /// Compares the gradient of the sum of what `build` makes of a vector with its slopes.
-fn check_slopes(build: impl Fn(&Graph, Output) -> Result<Output, engine::graph::GraphError>) {
+fn check_slopes(build: impl for<'g> Fn(Value<'g>) -> Result<Value<'g>, GraphError>) {
     for threads in [1, 2] {
         let graph = Graph::new();
-        let x = graph.placeholder("x", DType::F64, [Some(3)]).unwrap();
-        let y = build(&graph, x).unwrap();
-        let y = graph.sum_all(y).unwrap();
+        let x = graph.placeholder("x", DType::F64, [Some(3)]).output();
+        let y = build(graph.value(x)).unwrap().sum_all().output();
         let g = gradients(&graph, &[y], &[x], &[]).unwrap()[0];
         let name = |o: &Output| format!("{}:{}", graph.node(o.node).unwrap().name, o.port);
         let session = session(&graph, threads);
@@ -254,84 +254,52 @@ fn check_slopes(build: impl Fn(&Graph, Output) -> Result<Output, engine::graph::
     }
 }
 
-fn times(n: i32) -> impl Fn(&Graph, &[Output]) -> Result<Output, engine::graph::GraphError> {
-    move |g, vars| {
-        let n = g.constant(Tensor::scalar(n))?;
-        g.add_node("Less").input(vars[0]).input(n).output()
-    }
-}
-
-fn next(g: &Graph, i: Output) -> Result<Output, engine::graph::GraphError> {
-    let one = g.constant(Tensor::scalar(1i32))?;
-    g.add(i, one)
+/// What `x` becomes where `step` changes it as long as a counter from 0 is below `n`.
+fn repeated<'g>(
+    x: Value<'g>,
+    n: impl Operand + Copy,
+    step: impl for<'s> FnOnce(Value<'s>, Output) -> Result<Value<'s>, GraphError>,
+) -> Result<Value<'g>, GraphError> {
+    let g = x.graph();
+    let begin = [g.constant(Tensor::scalar(0i32)), x].map(Output::from);
+    let body = |g: &Graph, vars: &[Output]| {
+        let next = (g.value(vars[0]) + 1.0).output();
+        Ok(vec![next, step(g.value(vars[1]), vars[0])?.output()])
+    };
+    let goes_on = |g: &Graph, vars: &[Output]| Ok(g.value(vars[0]).less(n).output());
+    let ends = g.while_loop::<GraphError>(&begin, goes_on, body, &WhileOptions::default())?;
+    Ok(g.value(ends[1]))
 }
 
 #[test]
 fn own_loops_have_the_slopes_as_gradients() {
-    let options = engine::graph::WhileOptions::default;
     // A captured value, a variable used once more after the loop, no iterations at all.
-    for n in [0, 1, 4] {
-        check_slopes(|g, x| {
-            let start = g.constant(Tensor::scalar(0i32))?;
-            let out = g.while_loop(
-                &[start, x],
-                times(n),
-                |g, v| Ok::<_, engine::graph::GraphError>(vec![next(g, v[0])?, g.tanh(g.mul(v[1], x)?)?]),
-                &options(),
-            )?;
-            g.mul(out[1], x)
-        });
+    for n in [0.0, 1.0, 4.0] {
+        check_slopes(|x| Ok(repeated(x, n, |y, _| Ok((y * x).tanh()))? * x));
     }
     // A loop in a loop, and a conditional in it.
-    check_slopes(|g, x| {
-        let start = g.constant(Tensor::scalar(0i32))?;
-        let out = g.while_loop(
-            &[start, x],
-            times(3),
-            |g, v| {
-                let zero = g.constant(Tensor::scalar(0i32))?;
-                let inner = g.while_loop(
-                    &[zero, v[1]],
-                    |g, w| g.add_node("Less").input(w[0]).input(v[0]).output(),
-                    |g, w| {
-                        let sum = g.sum_all(w[1])?;
-                        let limit = g.number(DType::F64, 0.23)?;
-                        let pred = g.greater(sum, limit)?;
-                        let side = g.cond(
-                            pred,
-                            |g| Ok::<_, engine::graph::GraphError>(vec![g.mul(w[1], x)?]),
-                            |g| Ok(vec![g.sigmoid(w[1])?]),
-                        )?;
-                        Ok::<_, engine::graph::GraphError>(vec![next(g, w[0])?, g.tanh(side[0])?])
-                    },
-                    &options(),
+    check_slopes(|x| {
+        repeated(x, 3.0, |y, i| {
+            let inner = repeated(y, i, |z, _| {
+                let pred = z.sum_all().greater(0.23);
+                let side = z.graph().cond::<GraphError>(
+                    pred,
+                    |g| Ok(vec![(g.value(z) * x).output()]),
+                    |g| Ok(vec![g.value(z).sigmoid().output()]),
                 )?;
-                Ok::<_, engine::graph::GraphError>(vec![next(g, v[0])?, g.add(inner[1], x)?])
-            },
-            &options(),
-        )?;
-        Ok(out[1])
+                Ok(z.graph().value(side[0]).tanh())
+            })?;
+            Ok(inner + x)
+        })
     });
     // A loop in a branch, taken for one of the two feeds only.
-    check_slopes(|g, x| {
-        let sum = g.sum_all(x)?;
-        let limit = g.number(DType::F64, 0.5)?;
-        let pred = g.greater(sum, limit)?;
-        let out = g.cond(
-            pred,
-            |g| {
-                let start = g.constant(Tensor::scalar(0i32))?;
-                let out = g.while_loop(
-                    &[start, x],
-                    times(2),
-                    |g, v| Ok::<_, engine::graph::GraphError>(vec![next(g, v[0])?, g.tanh(g.square(v[1])?)?]),
-                    &options(),
-                )?;
-                Ok::<_, engine::graph::GraphError>(vec![out[1]])
-            },
-            |g| Ok(vec![g.neg(x)?]),
+    check_slopes(|x| {
+        let out = x.graph().cond::<GraphError>(
+            x.sum_all().greater(0.5),
+            |g| Ok(vec![repeated(g.value(x), 2.0, |y, _| Ok(y.square().tanh()))?.output()]),
+            |g| Ok(vec![(-g.value(x)).output()]),
         )?;
-        Ok(out[0])
+        Ok(x.graph().value(out[0]))
     });
 }
 

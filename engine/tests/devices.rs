@@ -13,7 +13,7 @@ use engine::compile::partition::TransferOptions;
 use engine::compile::placement::PlacementOptions;
 use engine::data::{Batches, digits};
 use engine::device::Device;
-use engine::graph::{Graph, NodeId, Output};
+use engine::graph::{Graph, GraphError, NodeId, Output, WhileOptions};
 use engine::kernels::{ASYNC_KERNEL_TABLES, AsyncKernel, AsyncKernelDef, Completion, KernelContext, KernelError};
 use engine::models::MlpOptions;
 use engine::ops::{OP_TABLES, OpSpec, stateful};
@@ -84,13 +84,12 @@ fn a_value_crosses_once_for_all_its_consumers_on_a_device() {
     let x = source(&on(&g, 0), "x", 2.0);
     let b = sum(&on(&g, 1), "b", &[x]);
     let c = sum(&on(&g, 1), "c", &[x, b]);
-    let d = sum(&on(&g, 2), "d", &[x, c]);
+    sum(&on(&g, 2), "d", &[x, c]);
     let s = session(&g, plain(3));
     assert_eq!(value(&s.run(&[], &["d"], &[]).unwrap()), 6.0);
     let def = s.inspect(&[], &["d"], &[]).unwrap().graph;
     assert_eq!(ops(&def, "_Send"), ["c/_0/_send_2", "x/_0/_send_1", "x/_0/_send_2"]);
     assert_eq!(ops(&def, "_Recv"), ["c/_0/_recv_2", "x/_0/_recv_1", "x/_0/_recv_2"]);
-    let _ = d;
 }
 
 #[test]
@@ -116,15 +115,15 @@ fn control_edges_cross_devices() {
 
 fn vector(g: &Graph, name: &str, n: usize) -> Output {
     let values: Vec<f32> = (0..n).map(|i| i as f32 / 7.0).collect();
-    g.named_constant(name, Tensor::from_vec([n], values).unwrap()).unwrap()
+    g.named_constant(name, Tensor::from_vec([n], values).unwrap()).output()
 }
 
 #[test]
 fn each_device_counts_and_limits_its_own_memory() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [Some(1000)]).unwrap();
-    let a = on(&g, 0).add_node("Neg").name("a").input(x).output().unwrap();
-    on(&g, 1).add_node("Exp").name("b").input(a).output().unwrap();
+    let x = g.placeholder("x", DType::F32, [Some(1000)]);
+    let a = on(&g, 0).add_node("Neg").name("a").input(x).value().output();
+    on(&g, 1).add_node("Exp").name("b").input(a).value();
     let feed = || Tensor::from_vec([1000], vec![0.5f32; 1000]).unwrap();
     let s = session(&g, plain(3));
     s.run(&[("x", feed())], &["b"], &[]).unwrap();
@@ -141,11 +140,11 @@ fn each_device_counts_and_limits_its_own_memory() {
 fn variables_stay_where_they_are_from_step_to_step() {
     let g = Graph::new();
     let start = |by: f32| Tensor::from_vec([100], (0..100).map(|i| i as f32 * by).collect()).unwrap();
-    let (v, w) = (g.variable("v", start(1.0)).unwrap(), g.variable("w", start(2.0)).unwrap());
-    g.group("init", &[v.init, w.init]).unwrap();
-    let both = g.add_node("AddV2").name("both").input(v.value).input(w.value).output().unwrap();
-    let axis = g.named_constant("axis", Tensor::scalar(0i32)).unwrap();
-    g.add_node("Sum").name("total").input(both).input(axis).build().unwrap();
+    let (v, w) = (g.variable("v", start(1.0)), g.variable("w", start(2.0)));
+    g.group("init", &[v.init, w.init]);
+    let both = g.add_node("AddV2").name("both").input(v.value).input(w.value).value();
+    let axis = g.named_constant("axis", Tensor::scalar(0i32));
+    g.add_node("Sum").name("total").input(both).input(axis).value();
     for n_devices in [1, 2, 4] {
         let s = session(&g, options(n_devices));
         s.run(&[], &[], &["init"]).unwrap();
@@ -170,7 +169,7 @@ impl Recipe {
             let op = ["AddV2", "Sub", "Maximum", "Mul", "Neg", "Tanh"][*op as usize % 6];
             let node = handle.add_node(op).name(&format!("n{i}")).input(a);
             let node = if matches!(op, "Neg" | "Tanh") { node } else { node.input(b) };
-            made.push(node.output().unwrap());
+            made.push(node.value().output());
         }
         (0..self.0.len()).map(|i| format!("n{i}")).collect()
     }
@@ -262,7 +261,7 @@ fn colocated_nodes_are_together_or_say_why_not() {
     let x = source(&on(&g, 1), "x", 1.0);
     let class = engine::graph::Attr::ListStr(vec![b"loc:@x".to_vec()]);
     let with = |g: &Graph, name: &str| {
-        g.add_node("TestSum").name(name).inputs(&[x]).attr("_class", class.clone()).output().unwrap()
+        g.add_node("TestSum").name(name).inputs(&[x]).attr("_class", class.clone()).value();
     };
     with(&g, "near");
     let s = session(&g, plain(3));
@@ -287,8 +286,8 @@ fn colocated_nodes_are_together_or_say_why_not() {
 fn who_uses_a_resource_goes_where_it_is() {
     let g = Graph::new();
     let s = session(&g, plain(3));
-    let v = on(&g, 0).variable("v", Tensor::vector(&[1f32, 2.0])).unwrap();
-    on(&g, 1).add_node("ReadVariableOp").name("read").input(v.handle).attr("dtype", DType::F32).build().unwrap();
+    let v = on(&g, 0).variable("v", Tensor::vector(&[1f32, 2.0]));
+    on(&g, 1).add_node("ReadVariableOp").name("read").input(v.handle).attr("dtype", DType::F32).value();
     // Whatever it asks for; TensorFlow says so in its log.
     let init = g.node(v.init).unwrap().name.clone();
     s.run(&[], &[], &[&*init]).unwrap();
@@ -331,12 +330,13 @@ fn requests_that_nothing_fits_are_errors() {
 #[test]
 fn lossy_transfers_keep_sign_exponent_and_seven_bits() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [None]).unwrap();
-    let a = on(&g, 0).add_node("Neg").name("a").input(x).output().unwrap();
-    on(&g, 1).add_node("Neg").name("b").input(a).output().unwrap();
+    let (cpu0, cpu1) = (on(&g, 0), on(&g, 1));
+    let x = g.placeholder("x", DType::F32, [None]);
+    let a = cpu0.add_node("Neg").name("a").input(x).value();
+    cpu1.add_node("Neg").name("b").input(a).value();
     let ports = engine::graph::Attr::ListInt(vec![0]);
-    let c = on(&g, 0).add_node("Neg").name("c").input(x).attr("_lossy_outputs", ports).output().unwrap();
-    on(&g, 1).add_node("Neg").name("d").input(c).output().unwrap();
+    let c = cpu0.add_node("Neg").name("c").input(x).attr("_lossy_outputs", ports).value();
+    cpu1.add_node("Neg").name("d").input(c).value();
     let values: Vec<f32> = (1..2000).map(|i| (i as f32).sin() * 10f32.powi(i % 60 - 30)).collect();
     let feed = || Tensor::vector(&values);
     let run = |options: SessionOptions, name: &str| {
@@ -351,8 +351,8 @@ fn lossy_transfers_keep_sign_exponent_and_seven_bits() {
     let worst = values.iter().zip(&shortened).map(|(v, s)| ((v - s) / v).abs()).fold(0.0, f32::max);
     assert!(worst < 1.0 / 128.0 && worst > 1.0 / 300.0, "{worst}");
     // Other types travel whole.
-    let n = on(&g, 0).named_constant("n", Tensor::vector(&[1i64 << 40, 3])).unwrap();
-    on(&g, 1).add_node("Neg").name("m").input(n).output().unwrap();
+    let n = cpu0.named_constant("n", Tensor::vector(&[1i64 << 40, 3]));
+    cpu1.add_node("Neg").name("m").input(n).value();
     let got = session(&g, lossy()).run(&[], &["m"], &[]).unwrap();
     assert_eq!(got[0].slice::<i64>().unwrap(), &[-(1i64 << 40), -3]);
 }
@@ -361,7 +361,7 @@ fn lossy_transfers_keep_sign_exponent_and_seven_bits() {
 fn a_failure_on_one_device_ends_the_receives_on_the_others() {
     let g = Graph::new();
     let x = source(&on(&g, 0), "x", 1.0);
-    let fails = on(&g, 0).add_node("TestFail").name("fails").input(x).output().unwrap();
+    let fails = on(&g, 0).add_node("TestFail").name("fails").input(x).value().output();
     let far = sum(&on(&g, 1), "far", &[fails]);
     sum(&on(&g, 2), "farther", &[far]);
     sum(&on(&g, 1), "fine", &[x]);
@@ -378,7 +378,7 @@ fn a_failure_on_one_device_ends_the_receives_on_the_others() {
 #[test]
 fn a_step_is_cancelled_while_its_receives_wait() {
     let g = Graph::new();
-    let never = on(&g, 0).add_node("TestNever").name("never").output().unwrap();
+    let never = on(&g, 0).add_node("TestNever").name("never").value().output();
     let far = sum(&on(&g, 1), "far", &[never]);
     sum(&on(&g, 2), "farther", &[far]);
     let s = session(&g, plain(3));
@@ -405,11 +405,11 @@ fn a_step_is_cancelled_while_its_receives_wait() {
 #[test]
 fn concurrent_steps_do_not_mix_their_values() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [Some(64)]).unwrap();
+    let x = g.placeholder("x", DType::F32, [Some(64)]).output();
     let mut last = x;
     for i in 0..24 {
         let handle = on(&g, i % 4);
-        last = handle.add_node("AddV2").name(&format!("n{i}")).input(last).input(x).output().unwrap();
+        last = handle.add_node("AddV2").name(&format!("n{i}")).input(last).input(x).value().output();
     }
     let s = session(&g, plain(4));
     std::thread::scope(|scope| {
@@ -431,11 +431,12 @@ fn concurrent_steps_do_not_mix_their_values() {
 #[test]
 fn delayed_receives_keep_less_in_memory() {
     let g = Graph::new();
+    let (cpu0, cpu1) = (on(&g, 0), on(&g, 1));
     let matrix = || Tensor::from_vec([64, 64], vec![0.01f32; 64 * 64]).unwrap();
-    let mut x = on(&g, 1).constant(matrix()).unwrap();
+    let mut x = cpu1.constant(matrix());
     for i in 0..24 {
-        let w = on(&g, 0).constant(matrix()).unwrap();
-        x = on(&g, 1).add_node("MatMul").name(&format!("p{i}")).input(x).input(w).output().unwrap();
+        let w = cpu0.constant(matrix());
+        x = cpu1.add_node("MatMul").name(&format!("p{i}")).input(x).input(w).value();
     }
     let peak = |delays_receives: bool| {
         let transfers = TransferOptions { delays_receives, ..TransferOptions::default() };
@@ -454,7 +455,7 @@ fn measured_costs_are_saved_and_place_the_next_session() {
     let g = Graph::new();
     let x = source(&g, "x", 1.0);
     let work =
-        |name: &str, work: i64| g.add_node("TestSum").name(name).inputs(&[x]).attr("work", work).output().unwrap();
+        |name: &str, work: i64| g.add_node("TestSum").name(name).inputs(&[x]).attr("work", work).value().output();
     let heavy: Vec<Output> = (0..4).map(|i| work(&format!("heavy{i}"), 2_000_000)).collect();
     sum(&g, "y", &heavy);
     // Nothing tells before that these nodes are expensive.
@@ -487,11 +488,11 @@ fn a_graph_of_36_000_nodes_is_placed_and_divided() {
         for i in 0..598 {
             let handle = if i % 50 == 7 { on(&g, (tower + i) % 4) } else { g.clone() };
             let op = ["AddV2", "Mul", "Maximum"][i % 3];
-            last = handle.add_node(op).name(&format!("t{tower}/n{i}")).input(last).input(x).output().unwrap();
+            last = handle.add_node(op).name(&format!("t{tower}/n{i}")).input(last).input(x).value().output();
         }
         ends.push(last);
     }
-    g.add_node("AddN").name("y").inputs(&ends).build().unwrap();
+    g.add_node("AddN").name("y").inputs(&ends).value();
     let s = session(&g, plain(4));
     let inspection = s.inspect(&[], &["y"], &[]).unwrap();
     let (def, reports) = (inspection.graph, inspection.passes);
@@ -537,38 +538,36 @@ fn same_on_four(def: &GraphDef, feeds: &[(&str, Tensor)], fetches: &[&str], what
 #[test]
 fn loops_and_branches_span_devices() {
     let g = Graph::new();
-    let n = g.placeholder("n", DType::F32, engine::PartialShape::scalar()).unwrap();
-    let number = |g: &Graph, v: f32| g.constant(Tensor::scalar(v)).unwrap();
-    let binary = |g: &Graph, op: &str, a: Output, b: Output| g.add_node(op).input(a).input(b).output();
-    type Built = Result<Vec<Output>, engine::graph::GraphError>;
-    let options = engine::graph::WhileOptions::default();
-    let (zero, one) = (number(&g, 0.0), number(&g, 1.0));
+    let n = g.placeholder("n", DType::F32, engine::PartialShape::scalar());
+    let options = WhileOptions::default();
+    let [zero, one] = [0f32, 1.0].map(|v| g.constant(v).output());
     // An outer loop with an inner one and a conditional in it: i from 0 to n; the sum of i * j over j < i where i > 2.
-    let sums = g.while_loop(
+    let sums = g.while_loop::<GraphError>(
         &[zero, one],
-        |g, v| binary(g, "Less", v[0], n),
-        |g, v| -> Built {
-            let inner = g.while_loop(
-                &[number(g, 0.0), v[1]],
-                |g, w| binary(g, "Less", w[0], v[0]),
-                |g, w| -> Built {
-                    let product = binary(g, "Mul", w[0], v[0])?;
-                    Ok(vec![binary(g, "AddV2", w[0], number(g, 1.0))?, binary(g, "AddV2", w[1], product)?])
+        |g, v| Ok(g.value(v[0]).less(n).output()),
+        |g, v| {
+            let i = g.value(v[0]);
+            let inner = g.while_loop::<GraphError>(
+                &[g.constant(0f32).output(), v[1]],
+                |g, w| Ok(g.value(w[0]).less(i).output()),
+                |g, w| {
+                    let j = g.value(w[0]);
+                    let product = j * i;
+                    Ok(vec![(j + 1.0).output(), (g.value(w[1]) + product).output()])
                 },
                 &options,
             )?;
-            let large = binary(g, "Greater", v[0], number(g, 2.0))?;
-            let chosen = g.cond(
-                large,
-                |g| -> Built { Ok(vec![binary(g, "AddV2", inner[1], number(g, 0.5))?]) },
-                |g| -> Built { Ok(vec![binary(g, "Sub", v[1], number(g, 0.25))?]) },
+            let chosen = g.cond::<GraphError>(
+                i.greater(2.0),
+                |g| Ok(vec![(g.value(inner[1]) + 0.5).output()]),
+                |g| Ok(vec![(g.value(v[1]) - 0.25).output()]),
             )?;
-            Ok(vec![binary(g, "AddV2", v[0], number(g, 1.0))?, chosen[0]])
+            Ok(vec![(i + 1.0).output(), chosen[0]])
         },
         &options,
     );
     let last = sums.unwrap()[1];
-    g.add_node("Neg").name("y").input(last).build().unwrap();
+    g.add_node("Neg").name("y").input(last).value();
     for n in [0.0f32, 1.0, 4.0, 7.0] {
         same_on_four(&g.to_def(), &[("n", Tensor::scalar(n))], &["y"], &format!("n = {n}"));
     }
@@ -578,18 +577,17 @@ fn loops_and_branches_span_devices() {
 fn dead_values_cross_devices() {
     for taken in [false, true] {
         let g = Graph::new();
-        let pred = on(&g, 0).constant(Tensor::scalar(taken)).unwrap();
-        let x = source(&on(&g, 1), "x", 3.0);
-        let switch = on(&g, 1).add_node("Switch").name("switch").input(x).input(pred).build().unwrap();
-        let side = |port: u32| Output { node: switch, port };
-        let a = on(&g, 2).add_node("Neg").name("a").input(side(0)).output().unwrap();
-        let b = on(&g, 3).add_node("Square").name("b").input(side(1)).output().unwrap();
-        on(&g, 0).add_node("Merge").name("y").inputs(&[a, b]).build().unwrap();
+        let [cpu0, cpu1, cpu2, cpu3] = [0, 1, 2, 3].map(|device| on(&g, device));
+        let pred = cpu0.constant(Tensor::scalar(taken));
+        let x = source(&cpu1, "x", 3.0);
+        let switch = cpu1.add_node("Switch").name("switch").input(x).input(pred).value();
+        let a = cpu2.add_node("Neg").name("a").input(switch).value();
+        let b = cpu3.add_node("Square").name("b").input(switch.port(1)).value();
+        cpu0.add_node("Merge").name("y").inputs(&[a, b]).value();
         // A control edge from a branch that is not taken makes its consumer dead, there too.
-        let after = on(&g, 3).add_node("Neg").name("after").input(x).after(&[a.node]).output().unwrap();
-        let always = on(&g, 1).add_node("Neg").name("always").input(x).output().unwrap();
-        let _ = always;
-        on(&g, 2).add_node("Merge").name("z").inputs(&[after, b]).build().unwrap();
+        let after = cpu3.add_node("Neg").name("after").input(x).after(&[a.node()]).value();
+        cpu1.add_node("Neg").name("always").input(x).value();
+        cpu2.add_node("Merge").name("z").inputs(&[after, b]).value();
         let s = session(&g, plain(4));
         let got = s.run(&[], &["y:0", "y:1", "z:1"], &[]).unwrap();
         assert_eq!(got[0].item::<f32>().unwrap(), if taken { 9.0 } else { -3.0 });

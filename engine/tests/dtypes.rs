@@ -93,7 +93,8 @@ struct Case {
     outputs: Vec<Output>,
 }
 
-fn name(g: &Graph, o: Output) -> String {
+fn name(g: &Graph, o: impl Into<Output>) -> String {
+    let o = o.into();
     format!("{}:{}", g.node(o.node).unwrap().name, o.port)
 }
 
@@ -104,11 +105,11 @@ fn build(case: &Value, known: bool) -> Result<Case, String> {
     for (i, v) in list(&case[3]).iter().enumerate() {
         let value = tensor(v);
         if known && value.dtype().is_integer() && value.dtype() != DType::U8 {
-            inputs.push(graph.constant(value).unwrap());
+            inputs.push(graph.constant(value));
             continue;
         }
         let dims: Vec<_> = value.dims().iter().map(|d| known.then_some(*d)).collect();
-        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice()).unwrap();
+        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice());
         feeds.push((name(&graph, p), value));
         inputs.push(p);
     }
@@ -157,7 +158,7 @@ fn check_outputs(v: &Value, known: bool) -> Result<(), String> {
 
 fn check_gradients(v: &Value, known: bool) -> Result<usize, String> {
     let case = build(v, known)?;
-    let weights = case.graph.constant(tensor(&v[5])).unwrap();
+    let weights = case.graph.constant(tensor(&v[5])).output();
     let fed = case.feeds.iter().filter(|(_, t)| t.dtype().has_gradient());
     let xs: Vec<Output> = fed.map(|(n, _)| case.graph.output(n).unwrap()).collect();
     let grads = gradients(&case.graph, &case.outputs[..1], &xs, &[weights]).map_err(|e| e.to_string())?;

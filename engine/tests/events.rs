@@ -222,12 +222,12 @@ fn transfers_are_stamped_from_enqueue_to_unblocked() {
 fn queue(g: &Graph) {
     let f32s = engine::graph::Attr::ListType(vec![DType::F32]);
     let queue = g.add_node("FIFOQueueV2").name("input").attr("component_types", f32s.clone()).attr("capacity", 1i64);
-    let queue = queue.output().unwrap();
-    let row = g.named_constant("row", Tensor::scalar(1f32)).unwrap();
+    let queue = queue.value();
+    let row = g.named_constant("row", 1f32);
     let put = g.add_node("QueueEnqueueV2").name("put").input(queue).inputs(&[row]);
-    put.attr("Tcomponents", f32s.clone()).build().unwrap();
+    put.attr("Tcomponents", f32s.clone()).value();
     let take = g.add_node("QueueDequeueV2").name("take").input(queue).attr("component_types", f32s);
-    g.add_node("Neg").name("taken").input(take.output().unwrap()).build().unwrap();
+    g.add_node("Neg").name("taken").input(take.value()).value();
 }
 
 /// Runs `first` in a thread of its own and, once that sleeps and has slept for a while, `second`.
@@ -294,10 +294,10 @@ fn waits_at_a_queue_are_slices_that_name_it() {
 fn what_is_no_number_is_told_of_each_node_when_it_changes() {
     let _alone = RECORDING.lock();
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [2]).unwrap();
-    let log = g.add_node("Log").name("net/log").input(x).output().unwrap();
-    let twice = g.add_node("AddV2").name("net/twice").input(log).input(log).output().unwrap();
-    g.add_node("ArgMax").name("best").input(twice).input(g.constant(Tensor::scalar(0i32)).unwrap()).output().unwrap();
+    let x = g.placeholder("x", DType::F32, [2]);
+    let log = g.add_node("Log").name("net/log").input(x).value();
+    let twice = g.add_node("AddV2").name("net/twice").input(log).input(log).value();
+    g.add_node("ArgMax").name("best").input(twice).input(g.constant(Tensor::scalar(0i32))).value();
     let options = SessionOptions { threads: Some(1), numerics: Numerics::Trace, ..SessionOptions::default() };
     let s = Session::new(&g, options).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -324,12 +324,12 @@ fn what_is_no_number_is_told_of_each_node_when_it_changes() {
 fn fused_nodes_are_named_with_their_device() {
     let _alone = RECORDING.lock();
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [64]).unwrap();
+    let x = g.placeholder("x", DType::F32, [64]);
     let chain = ["Tanh", "Neg", "Exp"].iter().fold(x, |x, op| {
         let node = g.add_node(op).name(&format!("chain/{op}"));
-        node.input(x).output().unwrap()
+        node.input(x).value()
     });
-    let fetch = g.node(chain.node).unwrap().name.to_string();
+    let fetch = g.node(chain.node()).unwrap().name.to_string();
     let s = Session::new(&g, SessionOptions { threads: Some(1), ..SessionOptions::default() }).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let recording = events::start(dir.path(), events::Options::default()).unwrap();

@@ -6,7 +6,7 @@ mod common;
 
 use common::{session, source};
 use engine::Tensor;
-use engine::graph::{Graph, NodeId, Output};
+use engine::graph::{Graph, NodeId, Output, Value};
 use proptest::prelude::*;
 
 /// A node of a random graph: indices of data inputs and of nodes it runs after, all before itself.
@@ -42,18 +42,18 @@ fn specs() -> impl Strategy<Value = Vec<Spec>> {
 
 fn build(specs: &[Spec]) -> Graph {
     let g = Graph::new();
-    let mut outputs: Vec<Output> = Vec::new();
+    let mut values: Vec<Value<'_>> = Vec::new();
     for (i, spec) in specs.iter().enumerate() {
         let name = format!("n{i}");
-        let inputs: Vec<Output> = spec.inputs.iter().map(|input| outputs[*input]).collect();
-        let after: Vec<NodeId> = spec.after.iter().map(|node| outputs[*node].node).collect();
+        let inputs: Vec<Value<'_>> = spec.inputs.iter().map(|input| values[*input]).collect();
+        let after: Vec<NodeId> = spec.after.iter().map(|node| values[*node].node()).collect();
         let node = if inputs.is_empty() {
             g.add_node("TestSource").attr("value", f32::from(spec.bias))
         } else {
             let bias = f32::from(spec.bias);
             g.add_node("TestSum").inputs(&inputs).attr("bias", bias).attr("work", i64::from(spec.work))
         };
-        outputs.push(node.name(&name).after(&after).output().unwrap());
+        values.push(node.name(&name).after(&after).value());
     }
     g
 }
@@ -109,7 +109,7 @@ fn wide_steps_lose_no_node() {
     for i in 0..6 {
         let next = |k: usize| {
             let inputs = [layer[k], layer[(k + 1) % 8]];
-            g.add_node("TestSum").name(&format!("w{i}_{k}")).inputs(&inputs).attr("work", 20_000).output().unwrap()
+            g.add_node("TestSum").name(&format!("w{i}_{k}")).inputs(&inputs).attr("work", 20_000).value().output()
         };
         layer = (0..8).map(next).collect();
     }
@@ -128,9 +128,9 @@ fn wide_steps_lose_no_node() {
 fn failed_shared_steps_are_drained() {
     let g = Graph::new();
     let x = source(&g, "x", 1.0);
-    let work = |name: &str, x: Output| g.add_node("TestSum").name(name).input(x).attr("work", 20_000).output().unwrap();
+    let work = |name: &str, x: Output| g.add_node("TestSum").name(name).input(x).attr("work", 20_000).value().output();
     let mut ends: Vec<Output> = (0..8).map(|i| work(&format!("w{i}"), work(&format!("v{i}"), x))).collect();
-    ends.push(g.add_node("TestFail").name("bad").input(ends[3]).output().unwrap());
+    ends.push(g.add_node("TestFail").name("bad").input(ends[3]).value().output());
     common::sum(&g, "y", &ends);
     let s = session(&g, 3);
     for _ in 0..20 {

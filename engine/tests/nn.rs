@@ -69,11 +69,11 @@ fn build(case: &Value, known: bool) -> Case {
         let value = tensor(v);
         // Integer inputs are sizes: constants, as programs write them.
         if known && !value.dtype().is_float() {
-            node = node.input(graph.constant(value).unwrap());
+            node = node.input(graph.constant(value));
             continue;
         }
         let dims: Vec<_> = value.dims().iter().map(|d| known.then_some(*d)).collect();
-        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice()).unwrap();
+        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice());
         feeds.push((name(&graph, p), value));
         node = node.input(p);
     }
@@ -97,7 +97,7 @@ impl Case {
     }
 
     fn gradients(&self, weights: &Tensor) -> Vec<Output> {
-        let weights = self.graph.constant(weights.clone()).unwrap();
+        let weights = self.graph.constant(weights.clone()).output();
         let xs: Vec<Output> = self.float_inputs().iter().map(|(n, _)| self.graph.output(n).unwrap()).collect();
         let got = gradients(&self.graph, &[self.of], &xs, &[weights]);
         got.unwrap_or_else(|e| panic!("{}: {e}", self.what))
@@ -236,7 +236,7 @@ fn variables(g: &Graph, values: &[Tensor], by_reference: bool) -> (Vec<Output>, 
     let (mut handles, mut reads, mut init) = (Vec::new(), Vec::new(), Vec::new());
     for (i, value) in values.iter().enumerate() {
         if !by_reference {
-            let v = g.variable(&format!("v{i}"), value.clone()).unwrap();
+            let v = g.variable(&format!("v{i}"), value.clone());
             handles.push(v.handle);
             reads.push(v.value);
             init.push(v.init);
@@ -244,11 +244,10 @@ fn variables(g: &Graph, values: &[Tensor], by_reference: bool) -> (Vec<Output>, 
         }
         let shape = PartialShape::from(value.shape());
         let node = g.add_node("VariableV2").name(&format!("v{i}")).attr("dtype", value.dtype()).attr("shape", shape);
-        let v = node.output().unwrap();
-        let value = g.constant(value.clone()).unwrap();
-        handles.push(v);
-        reads.push(g.identity(v).unwrap());
-        init.push(g.add_node("Assign").input(v).input(value).build().unwrap());
+        let (v, value) = (node.value(), g.constant(value.clone()));
+        handles.push(v.output());
+        reads.push(v.identity().output());
+        init.push(v.op_with("Assign", value).node());
     }
     (handles, reads, init)
 }
@@ -265,13 +264,13 @@ fn updates_agree() {
             let g = Graph::new();
             let values: Vec<Tensor> = list(&v["variables"]).iter().map(tensor).collect();
             let (handles, reads, init) = variables(&g, &values, op != by_handle);
-            g.group("init", &init).unwrap();
+            g.group("init", &init);
             let mut node = g.add_node(op).name("update");
             for handle in handles {
                 node = node.input(handle);
             }
             for input in list(&v["inputs"]) {
-                node = node.input(g.constant(tensor(input)).unwrap());
+                node = node.input(g.constant(tensor(input)));
             }
             for (k, v) in v["attrs"].as_object().unwrap() {
                 node = node.attr(k, attr(v));
@@ -310,21 +309,20 @@ fn optimizers_agree() {
     ];
     for (key, optimizer, rate) in rules {
         let g = Graph::new();
-        let vars: Vec<_> = (0..3).map(|i| g.variable(&format!("v{i}"), start[i].clone()).unwrap()).collect();
-        let (ids, labels) = (g.constant(tensor(&v["ids"])).unwrap(), g.constant(tensor(&v["labels"])).unwrap());
-        let rows = g.embedding_lookup(vars[0].value, ids).unwrap();
-        let h = g.reshape(rows, g.int_vector(&[8, 8]).unwrap()).unwrap();
-        let logits = g.bias_add(g.matmul(h, vars[1].value).unwrap(), vars[2].value).unwrap();
-        let loss = g.mean_all(g.sparse_cross_entropy(logits, labels).unwrap()).unwrap();
+        let vars: Vec<_> = (0..3).map(|i| g.variable(&format!("v{i}"), start[i].clone())).collect();
+        let [ids, labels] = ["ids", "labels"].map(|name| g.constant(tensor(&v[name])));
+        let h = g.value(vars[0].value).embedding_lookup(ids).reshape([8, 8]);
+        let logits = h.matmul(vars[1].value).bias_add(vars[2].value);
+        let loss = logits.sparse_cross_entropy(labels).mean_all().output();
         let values: Vec<Output> = vars.iter().map(|v| v.value).collect();
         let mut grads = gradients(&g, &[loss], &values, &[]).unwrap();
         if key == "clipped" {
             grads = clip_by_global_norm(&g, &vars, &grads, 0.2).unwrap().0;
         }
-        let rate = g.constant(rate).unwrap();
+        let rate = g.constant(rate);
         let training = optimizer.apply(&g, &vars, &grads, rate, &mut Slots::default()).unwrap();
         let init: Vec<_> = vars.iter().map(|v| v.init).chain(training.init).collect();
-        g.group("init", &init).unwrap();
+        g.group("init", &init);
         let (train, loss) = (g.node(training.op).unwrap().name.to_string(), name(&g, loss));
         let session = Session::new(&g, SessionOptions::default()).unwrap();
         session.run(&[], &[], &["init"]).unwrap();
@@ -340,9 +338,8 @@ fn optimizers_agree() {
 fn a_variable_must_have_a_known_shape() {
     let g = Graph::new();
     let start = Tensor::from_vec([1, 2], vec![0f32; 2]).unwrap();
-    let v = g.variable_from("v", DType::F32, [None, Some(2)], |g| g.constant(start)).unwrap();
-    let rate = g.constant(0.1f32).unwrap();
-    let applied = Optimizer::ADAM.apply(&g, &[v], &[v.value], rate, &mut Slots::default());
+    let v = g.variable_from("v", DType::F32, [None, Some(2)], |g| g.constant(start));
+    let applied = Optimizer::ADAM.apply(&g, &[v], &[v.value], g.constant(0.1f32), &mut Slots::default());
     let error = applied.err().unwrap().to_string();
     assert_eq!(error, "node v (VarHandleOp): attribute shape = [?,2], expected a shape that is known in full");
 }

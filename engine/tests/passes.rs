@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a test that tells what it counted")]
 
 use engine::compile::{PIPELINE, Passes};
-use engine::graph::{Graph, Output};
+use engine::graph::{Graph, GraphError, Output, Value, WhileOptions};
 use engine::{DType, PartialShape, Session, SessionOptions, Shape, Tensor};
 use formats::proto::GraphDef;
 use proptest::prelude::*;
@@ -12,18 +12,19 @@ fn session(g: &Graph, passes: Passes) -> Session {
     Session::new(g, SessionOptions { threads: Some(2), passes, ..SessionOptions::default() }).unwrap()
 }
 
-fn name(g: &Graph, o: Output) -> String {
+fn name(g: &Graph, o: impl Into<Output>) -> String {
+    let o = o.into();
     format!("{}:{}", g.node(o.node).unwrap().name, o.port)
 }
 
 /// The nodes that are executed for some fetches, as `name=op`.
-fn executed(g: &Graph, passes: Passes, feeds: &[Output], fetches: &[Output]) -> Vec<String> {
+fn executed(g: &Graph, passes: Passes, feeds: &[Value<'_>], fetches: &[Value<'_>]) -> Vec<String> {
     let def = inspect(g, passes, feeds, fetches);
     def.node.iter().filter(|n| n.op != "Placeholder").map(|n| format!("{}={}", n.name, n.op)).collect()
 }
 
-fn inspect(g: &Graph, passes: Passes, feeds: &[Output], fetches: &[Output]) -> GraphDef {
-    let names = |outputs: &[Output]| outputs.iter().map(|o| name(g, *o)).collect::<Vec<_>>();
+fn inspect(g: &Graph, passes: Passes, feeds: &[Value<'_>], fetches: &[Value<'_>]) -> GraphDef {
+    let names = |values: &[Value<'_>]| values.iter().map(|o| name(g, *o)).collect::<Vec<_>>();
     let (feeds, fetches) = (names(feeds), names(fetches));
     let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
     let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
@@ -34,18 +35,16 @@ fn only(names: &[&str]) -> Passes {
     names.iter().fold(Passes::none(), |passes, name| passes.with(name))
 }
 
-fn x(g: &Graph, shape: impl Into<PartialShape>) -> Output {
-    g.placeholder("x", DType::F32, shape).unwrap()
+fn x(g: &Graph, shape: impl Into<PartialShape>) -> Value<'_> {
+    g.placeholder("x", DType::F32, shape)
 }
 
 #[test]
 fn constants_and_known_shapes_are_folded() {
     let g = Graph::new();
     let x = x(&g, [2, 3]);
-    let two = g.add(g.constant(1f32).unwrap(), g.constant(1f32).unwrap()).unwrap();
-    let y = g.add_node("Mul").name("y").input(x).input(two).output().unwrap();
-    let shape = g.add_node("Shape").input(y).output().unwrap();
-    let n = g.add_node("Prod").name("n").input(shape).input(g.int_vector(&[0]).unwrap()).output().unwrap();
+    let y = g.add_node("Mul").name("y").input(x).input(g.constant(1f32) + 1.0).value();
+    let n = g.add_node("Prod").name("n").input(y.shape_tensor()).input(g.ints(&[0])).value();
     assert_eq!(executed(&g, only(&["fold"]), &[x], &[n]), ["n=Const"], "the shape is known");
     let nodes = executed(&g, only(&["fold"]), &[x], &[y, n]);
     assert_eq!(nodes.len(), 3, "{nodes:?}");
@@ -57,11 +56,10 @@ fn constants_and_known_shapes_are_folded() {
 #[test]
 fn a_shape_behind_a_switch_is_dead_where_its_value_is() {
     let g = Graph::new();
-    let (x, pred) = (x(&g, [3]), g.placeholder("pred", DType::Bool, PartialShape::scalar()).unwrap());
-    let switch = g.add_node("Switch").input(x).input(pred).build().unwrap();
-    let shape = |port: u32| g.add_node("Shape").input(Output { node: switch, port }).output().unwrap();
-    let merge = g.add_node("Merge").name("side").inputs(&[shape(0), g.neg(shape(1)).unwrap()]).build().unwrap();
-    let side = Output { node: merge, port: 0 };
+    let (x, pred) = (x(&g, [3]), g.placeholder("pred", DType::Bool, PartialShape::scalar()));
+    let switch = g.add_node("Switch").input(x).input(pred).value();
+    let shapes = [switch.shape_tensor(), -switch.port(1).shape_tensor()];
+    let side = g.add_node("Merge").name("side").inputs(&shapes).value();
     for passes in [Passes::none(), only(&["fold"]), Passes::all()] {
         for (taken, dim) in [(false, 3), (true, -3)] {
             let feeds = [("x", Tensor::vector(&[0f32; 3])), ("pred", Tensor::scalar(taken))];
@@ -76,9 +74,9 @@ fn a_shape_behind_a_switch_is_dead_where_its_value_is() {
 #[test]
 fn the_shape_of_what_was_folded_is_folded() {
     let g = Graph::new();
-    let rows = g.constant(Tensor::from_vec([2, 3], vec![1f32; 6]).unwrap()).unwrap();
-    let rows = g.add_node("Unpack").input(rows).attr("num", 2i64).attr("axis", 0i64).build().unwrap();
-    let shape = g.add_node("Shape").name("shape").input(Output { node: rows, port: 1 }).output().unwrap();
+    let rows = g.constant(Tensor::from_vec([2, 3], vec![1f32; 6]).unwrap());
+    let rows = g.add_node("Unpack").input(rows).attr("num", 2i64).attr("axis", 0i64).value();
+    let shape = g.add_node("Shape").name("shape").input(rows.port(1)).value();
     assert_eq!(executed(&g, only(&["fold"]), &[], &[shape]), ["shape=Const"]);
     assert_eq!(session(&g, Passes::all()).run(&[], &["shape"], &[]).unwrap(), [Tensor::vector(&[3])]);
 }
@@ -86,12 +84,11 @@ fn the_shape_of_what_was_folded_is_folded() {
 #[test]
 fn what_has_state_or_is_too_large_is_not_folded() {
     let g = Graph::new();
-    let shape = g.int_vector(&[4]).unwrap();
-    let random = g.add_node("RandomUniform").name("r").input(shape).attr("dtype", DType::F32).output().unwrap();
-    let large = g.fill(g.int_vector(&[1 << 20]).unwrap(), g.constant(1f32).unwrap()).unwrap();
-    let huge = g.fill(g.int_vector(&[1 << 30, 1 << 30]).unwrap(), g.constant(1f32).unwrap()).unwrap();
+    let random = g.add_node("RandomUniform").name("r").input(g.ints(&[4])).attr("dtype", DType::F32).value();
+    let large = g.fill([1 << 20], g.constant(1f32));
+    let huge = g.fill([1 << 30, 1 << 30], g.constant(1f32));
     for node in [random, large, huge] {
-        let before = g.node(node.node).unwrap();
+        let before = g.node(node.node()).unwrap();
         let nodes = executed(&g, Passes::all(), &[], &[node]);
         assert!(nodes.contains(&format!("{}={}", before.name, before.op.name)), "{nodes:?}");
     }
@@ -103,32 +100,26 @@ fn what_has_state_or_is_too_large_is_not_folded() {
 #[test]
 fn equal_nodes_become_one_where_inputs_commute() {
     let g = Graph::new();
-    let (x, y) = (x(&g, [3]), g.placeholder("y", DType::F32, [3]).unwrap());
-    let (a, b) = (g.add(x, y).unwrap(), g.add(y, x).unwrap());
-    let (c, d) = (g.sub(x, y).unwrap(), g.sub(y, x).unwrap());
-    let all = g.add_n(&[a, b, c, d]).unwrap();
+    let (x, y) = (x(&g, [3]), g.placeholder("y", DType::F32, [3]));
+    let (a, b) = (x + y, y + x);
+    let all = g.add_n(&[a, b, x - y, y - x]);
     let nodes = executed(&g, only(&["cse"]), &[x, y], &[all]);
     assert_eq!(nodes.len(), 4, "two additions are one, two subtractions are not: {nodes:?}");
     let kept = executed(&g, only(&["cse"]), &[x, y], &[all, a, b]);
     assert_eq!(kept.len(), 5, "both are fetched: {kept:?}");
     let kept = executed(&g, only(&["cse"]), &[x, y], &[all, b]);
     assert_eq!(kept.len(), 4, "{kept:?}");
-    assert!(kept.contains(&format!("{}=AddV2", g.node(b.node).unwrap().name)), "{kept:?}");
+    assert!(kept.contains(&format!("{}=AddV2", g.node(b.node()).unwrap().name)), "{kept:?}");
 }
 
 #[test]
 fn control_edges_and_state_keep_nodes_apart() {
     let g = Graph::new();
     let x = x(&g, [3]);
-    let first = g.add_node("NoOp").name("first").build().unwrap();
-    let a = g.neg(x).unwrap();
-    let b = g.with_control(&[first]).neg(x).unwrap();
-    let (r, s) = (1..=2).fold((None, None), |(_, last), _| {
-        let shape = g.int_vector(&[3]).unwrap();
-        let r = g.add_node("RandomUniform").input(shape).attr("dtype", DType::F32).output().unwrap();
-        (last, Some(r))
-    });
-    let all = g.add_n(&[a, b, r.unwrap(), s.unwrap()]).unwrap();
+    let after_first = g.with_control(&[g.group("first", &[])]);
+    let (a, b) = (-x, -x.with(&after_first));
+    let random = || g.add_node("RandomUniform").input(g.ints(&[3])).attr("dtype", DType::F32).value();
+    let all = g.add_n(&[a, b, random(), random()]);
     let nodes = executed(&g, Passes::all().without("fuse"), &[x], &[all]);
     let count = |op: &str| nodes.iter().filter(|n| n.ends_with(&format!("={op}"))).count();
     assert_eq!((count("Neg"), count("RandomUniform"), count("Const")), (2, 2, 1), "{nodes:?}");
@@ -138,27 +129,20 @@ fn control_edges_and_state_keep_nodes_apart() {
 fn what_changes_nothing_goes() {
     let g = Graph::new();
     let x = x(&g, [2, 3]);
-    let one = g.constant(1f32).unwrap();
-    let perm = || g.int_vector(&[1, 0]).unwrap();
-    let transposed = |x| g.add_node("Transpose").input(x).input(perm()).output().unwrap();
-    let reshaped = |x, to: &[i32]| g.add_node("Reshape").input(x).input(g.int_vector(to).unwrap()).output().unwrap();
-    let mut y = g.add_node("Identity").input(x).output().unwrap();
-    y = g.mul(y, one).unwrap();
-    y = transposed(transposed(y));
-    y = reshaped(reshaped(reshaped(y, &[6]), &[3, 2]), &[2, 3]);
-    y = g.neg(g.neg(y).unwrap()).unwrap();
-    let last = g.add_node("Exp").name("last").input(y).output().unwrap();
+    let y = (x.identity() * 1.0).transpose([1, 0]).transpose([1, 0]);
+    let y = y.reshape([6]).reshape([3, 2]).reshape([2, 3]);
+    let last = g.add_node("Exp").name("last").input(-(-y)).value();
     let nodes = executed(&g, only(&["simplify"]), &[x], &[last]);
     assert_eq!(nodes, ["last=Exp"]);
     // 0 added to -0 is 0: not neutral.
-    let plus = g.add_node("AddV2").name("plus").input(x).input(g.constant(0f32).unwrap()).output().unwrap();
-    let kept = g.add_node("Exp").name("kept").input(plus).output().unwrap();
+    let plus = g.add_node("AddV2").name("plus").input(x).input(g.constant(0f32)).value();
+    let kept = g.add_node("Exp").name("kept").input(plus).value();
     assert!(executed(&g, only(&["simplify"]), &[x], &[kept]).contains(&"plus=AddV2".to_owned()));
     // A scalar times a vector of ones is a vector.
-    let ones = g.constant(Tensor::vector(&[1f32, 1.0])).unwrap();
-    let s = g.placeholder("s", DType::F32, PartialShape::scalar()).unwrap();
-    let grown = g.add_node("Mul").name("grown").input(s).input(ones).output().unwrap();
-    let kept = g.add_node("Exp").name("kept2").input(grown).output().unwrap();
+    let ones = g.constant(Tensor::vector(&[1f32, 1.0]));
+    let s = g.placeholder("s", DType::F32, PartialShape::scalar());
+    let grown = g.add_node("Mul").name("grown").input(s).input(ones).value();
+    let kept = g.add_node("Exp").name("kept2").input(grown).value();
     assert!(executed(&g, only(&["simplify"]), &[s], &[kept]).contains(&"grown=Mul".to_owned()));
 }
 
@@ -166,8 +150,8 @@ fn what_changes_nothing_goes() {
 fn fetched_identities_and_targets_stay() {
     let g = Graph::new();
     let x = x(&g, [3]);
-    let a = g.add_node("Identity").name("a").input(x).output().unwrap();
-    let b = g.add_node("Exp").name("b").input(a).output().unwrap();
+    let a = g.add_node("Identity").name("a").input(x).value();
+    let b = g.add_node("Exp").name("b").input(a).value();
     assert_eq!(executed(&g, Passes::all(), &[x], &[a, b]).len(), 2);
     let s = session(&g, Passes::all());
     let def = s.inspect(&["x"], &["b"], &["a"]).unwrap().graph;
@@ -201,8 +185,7 @@ fn gradients_of_the_perceptron_shrink() {
 fn graphs_are_dumped_before_and_after_each_pass() {
     let folder = std::env::temp_dir().join(format!("stepscope-passes-{}", std::process::id()));
     let g = Graph::new();
-    let x = x(&g, [3]);
-    let y = g.exp(g.add_node("Identity").input(x).output().unwrap()).unwrap();
+    let y = x(&g, [3]).identity().exp();
     let dump_graphs = Some(folder.clone());
     let s = Session::new(&g, SessionOptions { threads: Some(1), dump_graphs, ..SessionOptions::default() }).unwrap();
     s.run(&[("x", Tensor::vector(&[1f32, 2.0, 3.0]))], &[&name(&g, y)], &[]).unwrap();
@@ -276,17 +259,17 @@ fn add_line(g: &Graph, line: &Line, values: &[Output]) -> Output {
     let op = line.op % (UNARY.len() + BINARY.len());
     let node = |op: &str| g.add_node(op).input(a).output();
     let made = match UNARY.get(op).copied().unwrap_or_else(|| BINARY[op - UNARY.len()]) {
-        "Shape of" => node("Shape").and_then(|s| g.cast(s, DType::F32)),
+        "Shape of" => Ok(g.value(a).shape_tensor().cast(DType::F32).output()),
         "Transpose" => {
             let rank = g.shape(a).unwrap().rank().unwrap_or(0) as i32;
-            let perm = g.int_vector(&(0..rank).rev().collect::<Vec<_>>()).unwrap();
+            let perm = g.ints(&(0..rank).rev().collect::<Vec<_>>());
             g.add_node("Transpose").input(a).input(perm).output()
         }
-        "Reshape" => g.add_node("Reshape").input(a).input(g.int_vector(&[-1, 4]).unwrap()).output(),
-        "Sum" => g.sum_all(a),
-        "Mean rows" => g.add_node("Mean").input(a).input(g.int_vector(&[0]).unwrap()).attr("keep_dims", true).output(),
-        "MatMul" => g.matmul_with(a, b, line.after.is_some(), false),
-        "AddN" => g.add_n(&[a, b, a]),
+        "Reshape" => g.add_node("Reshape").input(a).input(g.ints(&[-1, 4])).output(),
+        "Sum" => Ok(g.value(a).sum_all().output()),
+        "Mean rows" => g.add_node("Mean").input(a).input(g.ints(&[0])).attr("keep_dims", true).output(),
+        "MatMul" => g.add_node("MatMul").input(a).input(b).attr("transpose_a", line.after.is_some()).output(),
+        "AddN" => g.add_node("AddN").inputs(&[a, b, a]).output(),
         "Pack" => g.add_node("Pack").inputs(&[a, b]).output(),
         "Select" => {
             let less = g.add_node("Less").input(a).input(b).output();
@@ -295,7 +278,7 @@ fn add_line(g: &Graph, line: &Line, values: &[Output]) -> Output {
         op if BINARY.contains(&op) => g.add_node(op).input(a).input(b).output(),
         op => node(op),
     };
-    made.unwrap_or_else(|_| g.neg(a).unwrap())
+    made.unwrap_or_else(|_| (-g.value(a)).output())
 }
 
 fn lines() -> impl Strategy<Value = Vec<Line>> {
@@ -325,12 +308,12 @@ proptest! {
         batch in 1usize..6,
     ) {
         let g = Graph::new();
-        let fed = g.placeholder("x", DType::F32, [None, Some(4)]).unwrap();
-        let known = g.placeholder("k", DType::F32, [5, 4]).unwrap();
+        let fed = g.placeholder("x", DType::F32, [None, Some(4)]);
+        let known = g.placeholder("k", DType::F32, [5, 4]);
         let values = [-1.5f32, -0.0, 0.5, 3.0];
-        let row = g.constant(Tensor::vector(&values)).unwrap();
-        let matrix = g.constant(Tensor::from_vec([4, 4], [values; 4].concat()).unwrap()).unwrap();
-        let mut made = vec![fed, known, row, matrix, g.constant(1f32).unwrap(), g.constant(0f32).unwrap()];
+        let row = g.constant(Tensor::vector(&values));
+        let matrix = g.constant(Tensor::from_vec([4, 4], [values; 4].concat()).unwrap());
+        let mut made = [fed, known, row, matrix, g.constant(1f32), g.constant(0f32)].map(Value::output).to_vec();
         for line in &lines {
             made.push(add_line(&g, line, &made));
         }
@@ -359,8 +342,7 @@ proptest! {
 #[test]
 fn attributes_of_folded_nodes_tell_what_they_were() {
     let g = Graph::new();
-    let sum = g.add_node("AddV2").name("sum").input(g.constant(1f32).unwrap()).input(g.constant(2f32).unwrap());
-    let sum = sum.output().unwrap();
+    let sum = g.add_node("AddV2").name("sum").input(g.constant(1f32)).input(g.constant(2f32)).value();
     let def = inspect(&g, Passes::all(), &[], &[sum]);
     let node = &def.node[0];
     assert_eq!((node.name.as_str(), node.op.as_str()), ("sum", "Const"));
@@ -411,16 +393,17 @@ fn every_op_gives_the_same_fused_and_alone() {
     for def in FUSED_OPS {
         for (dtype, (a, b)) in [DType::F32, DType::F64].iter().flat_map(|d| shapes.iter().map(move |s| (*d, *s))) {
             let g = Graph::new();
-            let x = g.placeholder("x", dtype, Shape::new(a)).unwrap();
-            let y = g.placeholder("y", dtype, Shape::new(b)).unwrap();
-            let made = match (def.name, def.n_operands) {
-                ("AddN", _) => g.add_n(&[x, y, x]),
-                (op, 1) => g.add_node(op).input(x).output(),
-                (op, _) => g.add_node(op).input(x).input(y).output(),
+            let x = g.placeholder("x", dtype, Shape::new(a));
+            let y = g.placeholder("y", dtype, Shape::new(b));
+            let node = g.add_node(def.name);
+            let node = match (def.name, def.n_operands) {
+                ("AddN", _) => node.inputs(&[x, y, x]),
+                (_, 1) => node.input(x),
+                _ => node.input(x).input(y),
             };
             // Shapes that the op does not take.
-            let Ok(made) = made else { continue };
-            let last = g.sub(g.neg(made).unwrap(), x).unwrap();
+            let Ok(made) = node.output() else { continue };
+            let last = -g.value(made) - x;
             let feeds = [("x", hard(dtype, a, 1)), ("y", hard(dtype, b, 2))];
             let what = format!("{} of {dtype} {a:?} {b:?}", def.name);
             let run = |passes| session(&g, passes).run(&feeds, &[&name(&g, last)], &[]);
@@ -438,9 +421,9 @@ fn every_op_gives_the_same_fused_and_alone() {
 #[test]
 fn unknown_shapes_that_do_not_suit_run_one_by_one() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, PartialShape::unknown()).unwrap();
-    let y = g.placeholder("y", DType::F32, PartialShape::unknown()).unwrap();
-    let last = g.tanh(g.mul(g.add(x, y).unwrap(), x).unwrap()).unwrap();
+    let x = g.placeholder("x", DType::F32, PartialShape::unknown());
+    let y = g.placeholder("y", DType::F32, PartialShape::unknown());
+    let last = ((x + y) * x).tanh();
     assert_eq!(executed(&g, Passes::all(), &[x, y], &[last]).len(), 1);
     let value = |shape: &[usize]| hard(DType::F32, shape, 3);
     for (a, b) in [(vec![3, 1], vec![1, 4]), (vec![2, 3, 1], vec![2, 1, 4]), (vec![5], vec![2, 5]), (vec![1], vec![])] {
@@ -457,11 +440,11 @@ fn unknown_shapes_that_do_not_suit_run_one_by_one() {
 fn products_take_their_bias_and_relu_with_them() {
     for (m, k, n) in [(5, 7, 3), (130, 64, 512), (1, 0, 4)] {
         let g = Graph::new();
-        let x = g.placeholder("x", DType::F32, [m, k]).unwrap();
-        let w = g.placeholder("w", DType::F32, [k, n]).unwrap();
-        let b = g.placeholder("b", DType::F32, [n]).unwrap();
-        let y = g.bias_add(g.matmul(x, w).unwrap(), b).unwrap();
-        let z = g.relu(y).unwrap();
+        let x = g.placeholder("x", DType::F32, [m, k]);
+        let w = g.placeholder("w", DType::F32, [k, n]);
+        let b = g.placeholder("b", DType::F32, [n]);
+        let y = x.matmul(w).bias_add(b);
+        let z = y.relu();
         let number = |shape: &[usize]| {
             let n = shape.iter().product::<usize>();
             Tensor::from_vec(shape, (0..n).map(|i| (i * 7919 % 1000) as f32 / 500.0 - 1.0).collect()).unwrap()
@@ -481,16 +464,15 @@ fn products_take_their_bias_and_relu_with_them() {
 #[test]
 fn branches_of_constant_predicates_go() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [4]).unwrap();
+    let x = g.placeholder("x", DType::F32, [4]);
     for taken in [true, false] {
-        let yes = g.constant(Tensor::scalar(taken)).unwrap();
-        let side = |op: &'static str| move |g: &Graph| Ok(vec![g.add_node(op).input(x).output()?]);
-        let y = g.cond::<engine::graph::GraphError>(yes, side("Exp"), side("Neg")).unwrap()[0];
-        let last = g.add_node("Square").input(y).output().unwrap();
+        let yes = g.constant(Tensor::scalar(taken));
+        let side = |op: &'static str| move |g: &Graph| Ok(vec![x.with(g).op(op).output()]);
+        let y = g.cond::<GraphError>(yes, side("Exp"), side("Neg")).unwrap()[0];
+        let last = g.value(y).square();
         let feeds = [("x", hard(DType::F32, &[4], 1))];
         let run = |passes: Passes| session(&g, passes).run(&feeds, &[&name(&g, last)], &[]).unwrap();
-        let alone = g.add_node(if taken { "Exp" } else { "Neg" }).input(x).output().unwrap();
-        let alone = g.add_node("Square").input(alone).output().unwrap();
+        let alone = x.op(if taken { "Exp" } else { "Neg" }).square();
         let alone = session(&g, Passes::none()).run(&feeds, &[&name(&g, alone)], &[]).unwrap();
         assert_same(&alone, &run(Passes::all()), "taken");
         let nodes = executed(&g, only(&["branches", "simplify"]), &[x], &[last]);
@@ -502,38 +484,21 @@ fn branches_of_constant_predicates_go() {
 }
 
 /// A forward part whose values all wait for a backward part.
-fn forth_and_back(g: &Graph, x: Output, depth: usize) -> Output {
+fn forth_and_back(x: Value<'_>, depth: usize) -> Value<'_> {
+    let weights = |value: f32| x.graph().constant(Tensor::from_vec([64, 64], vec![value; 4096]).unwrap());
     let mut forward = vec![x];
     for _ in 0..depth {
-        let last = forward[forward.len() - 1];
-        let wide =
-            g.matmul(last, g.constant(Tensor::from_vec([64, 64], vec![0.02f32; 4096]).unwrap()).unwrap()).unwrap();
-        forward.push(g.tanh(wide).unwrap());
-        forward.push(g.sigmoid(wide).unwrap());
+        let wide = forward[forward.len() - 1].matmul(weights(0.02));
+        forward.extend([wide.tanh(), wide.sigmoid()]);
     }
-    let mut back = forward.pop().unwrap();
-    while let Some(value) = forward.pop() {
-        back = g
-            .mul(
-                g.matmul_with(
-                    back,
-                    g.constant(Tensor::from_vec([64, 64], vec![0.01f32; 4096]).unwrap()).unwrap(),
-                    false,
-                    true,
-                )
-                .unwrap(),
-                value,
-            )
-            .unwrap();
-    }
-    g.sum_all(back).unwrap()
+    let back = forward.into_iter().rev().reduce(|back, value| back.matmul_with(weights(0.01), false, true) * value);
+    back.unwrap().sum_all()
 }
 
 #[test]
 fn memory_stays_within_a_limit_that_the_plain_order_exceeds() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [None, Some(64)]).unwrap();
-    let y = forth_and_back(&g, x, 12);
+    let y = forth_and_back(x(&g, [None, Some(64)]), 12);
     let rows = 1024;
     let feed = Tensor::from_vec([rows, 64], (0..rows * 64).map(|i| (i % 97) as f32 / 97.0).collect()).unwrap();
     let run = |passes: Passes, memory_limit: usize| {
@@ -565,20 +530,17 @@ fn memory_stays_within_a_limit_that_the_plain_order_exceeds() {
 #[test]
 fn a_large_graph_goes_through_quickly() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [16, 16]).unwrap();
-    let mut layer = vec![x; 8];
+    let mut layer = vec![x(&g, [16, 16]); 8];
     let n_layers = 36_000 / 8 / 5;
     for i in 0..n_layers {
         let next = |k: usize| {
-            let scale = g.constant(0.5f32 + (i % 7) as f32).unwrap();
-            let sum = g.add(layer[k], layer[(k + 1) % 8]).unwrap();
-            let shape = g.add_node("Shape").input(sum).output().unwrap();
-            let same = g.add_node("Reshape").input(sum).input(shape).output().unwrap();
-            g.tanh(g.mul(same, scale).unwrap()).unwrap()
+            let scale = g.constant(0.5f32 + (i % 7) as f32);
+            let sum = layer[k] + layer[(k + 1) % 8];
+            (sum.reshape(sum.shape_tensor()) * scale).tanh()
         };
         layer = (0..8).map(next).collect();
     }
-    let last = g.add_n(&layer).unwrap();
+    let last = g.add_n(&layer);
     let s = session(&g, Passes::all());
     let passes = s.inspect(&["x"], &[&name(&g, last)], &[]).unwrap().passes;
     for pass in &passes {
@@ -593,31 +555,29 @@ fn a_large_graph_goes_through_quickly() {
     }
     assert!(passes[0].n_before > 36_000 && passes[passes.len() - 1].n_after < 20_000, "{passes:?}");
 }
+
 /// A loop over sums and products whose values differ from iteration to iteration.
-fn looped(g: &Graph, x: Output, n: Output) -> Vec<Output> {
-    use engine::graph::WhileOptions;
-    let zero = g.constant(Tensor::scalar(0i32)).unwrap();
-    let body = |g: &Graph, v: &[Output]| -> Result<Vec<Output>, engine::graph::GraphError> {
-        let next = g.add(v[0], g.constant(Tensor::scalar(1i32))?)?;
-        let y = g.mul(g.add(v[1], g.constant(1f32)?)?, g.constant(1f32)?)?;
-        let y = g.tanh(g.sub(g.add_node("Identity").input(y).output()?, x)?)?;
-        let twice = g.add(g.tanh(y)?, g.tanh(y)?)?;
-        Ok(vec![next, twice])
+fn looped(x: Value<'_>, n: Value<'_>) -> Vec<Output> {
+    let zero = x.graph().constant(Tensor::scalar(0i32));
+    let body = |g: &Graph, v: &[Output]| {
+        let next = g.value(v[0]) + 1.0;
+        let y = (((g.value(v[1]) + 1.0) * 1.0).identity() - x).tanh();
+        Ok::<_, GraphError>(vec![next.output(), (y.tanh() + y.tanh()).output()])
     };
-    let cond = |g: &Graph, v: &[Output]| g.add_node("Less").input(v[0]).input(n).output();
-    g.while_loop(&[zero, x], cond, body, &WhileOptions::default()).unwrap()
+    let cond = |g: &Graph, v: &[Output]| Ok(g.value(v[0]).less(n).output());
+    x.graph().while_loop(&[zero.output(), x.output()], cond, body, &WhileOptions::default()).unwrap()
 }
 
 #[test]
 fn loops_survive_each_pass() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [8]).unwrap();
-    let n = g.placeholder("n", DType::I32, PartialShape::scalar()).unwrap();
-    let ends = looped(&g, x, n);
-    let outer = g.cond::<engine::graph::GraphError>(
-        g.add_node("Greater").input(n).input(g.constant(Tensor::scalar(2i32)).unwrap()).output().unwrap(),
-        |g| Ok(vec![looped(g, ends[1], n)[1]]),
-        |g| Ok(vec![g.neg(g.neg(g.neg(ends[1])?)?)?]),
+    let x = x(&g, [8]);
+    let n = g.placeholder("n", DType::I32, PartialShape::scalar());
+    let ends = looped(x, n);
+    let outer = g.cond::<GraphError>(
+        n.greater(2.0),
+        |g| Ok(vec![looped(g.value(ends[1]), n)[1]]),
+        |g| Ok(vec![(-(-(-g.value(ends[1])))).output()]),
     );
     let outer = outer.unwrap()[0];
     let fetches = [name(&g, ends[1]), name(&g, outer)];

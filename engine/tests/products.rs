@@ -7,7 +7,7 @@
 
 use engine::compile::Passes;
 use engine::gradients::gradients;
-use engine::graph::{Graph, GraphError, Output, WhileOptions};
+use engine::graph::{Graph, GraphError, Output, Value, WhileOptions};
 use engine::{DType, PartialShape, Session, SessionOptions, Shape, Tensor};
 use proptest::prelude::*;
 
@@ -15,16 +15,8 @@ fn session(g: &Graph, passes: Passes, n_devices: usize) -> Session {
     Session::new(g, SessionOptions { threads: Some(2), passes, ..SessionOptions::devices(n_devices) }).unwrap()
 }
 
-fn name(g: &Graph, o: Output) -> String {
-    format!("{}:{}", g.node(o.node).unwrap().name, o.port)
-}
-
-fn op(g: &Graph, op: &str, inputs: &[Output]) -> Output {
-    inputs.iter().fold(g.add_node(op), |node, input| node.input(*input)).output().unwrap()
-}
-
 fn int(g: &Graph, value: i32) -> Output {
-    g.constant(Tensor::scalar(value)).unwrap()
+    g.constant(Tensor::scalar(value)).output()
 }
 
 /// Small integers.
@@ -38,42 +30,47 @@ fn integers(dtype: DType, shape: &[usize], seed: usize) -> Tensor {
 }
 
 /// A graph with what it is fed.
-struct Case {
-    g: Graph,
+struct Case<'g> {
+    g: &'g Graph,
     feeds: Vec<(String, Tensor)>,
 }
 
-impl Case {
-    fn new() -> Case {
-        Case { g: Graph::new(), feeds: Vec::new() }
+impl<'g> Case<'g> {
+    fn new(g: &'g Graph) -> Case<'g> {
+        Case { g, feeds: Vec::new() }
     }
 
-    fn feed(&mut self, dtype: DType, shape: &[usize]) -> Output {
+    fn feed(&mut self, dtype: DType, shape: &[usize]) -> Value<'g> {
         let name = format!("x{}", self.feeds.len());
-        let x = self.g.placeholder(&name, dtype, Shape::new(shape)).unwrap();
+        let x = self.g.placeholder(&name, dtype, Shape::new(shape));
         self.feeds.push((name, integers(dtype, shape, self.feeds.len())));
         x
     }
 
-    fn run(&self, passes: Passes, n_devices: usize, fetches: &[Output]) -> Vec<Tensor> {
+    fn names(&self, outputs: &[impl Into<Output> + Copy]) -> Vec<String> {
+        let name = |o: Output| format!("{}:{}", self.g.node(o.node).unwrap().name, o.port);
+        outputs.iter().map(|output| name((*output).into())).collect()
+    }
+
+    fn run(&self, passes: Passes, n_devices: usize, fetches: &[impl Into<Output> + Copy]) -> Vec<Tensor> {
         let feeds: Vec<(&str, Tensor)> =
             self.feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        let fetches: Vec<String> = fetches.iter().map(|o| name(&self.g, *o)).collect();
+        let fetches = self.names(fetches);
         let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
-        session(&self.g, passes, n_devices).run(&feeds, &fetches, &[]).unwrap()
+        session(self.g, passes, n_devices).run(&feeds, &fetches, &[]).unwrap()
     }
 
     /// Equal results with all passes and with none; gives the ops that are run with all.
-    fn check(&self, fetches: &[Output]) -> Vec<String> {
+    fn check(&self, fetches: &[impl Into<Output> + Copy]) -> Vec<String> {
         assert_eq!(self.run(Passes::none(), 1, fetches), self.run(Passes::all(), 1, fetches));
         self.ops(Passes::all(), fetches)
     }
 
-    fn ops(&self, passes: Passes, fetches: &[Output]) -> Vec<String> {
+    fn ops(&self, passes: Passes, fetches: &[impl Into<Output> + Copy]) -> Vec<String> {
         let feeds: Vec<&str> = self.feeds.iter().map(|(name, _)| name.as_str()).collect();
-        let fetches: Vec<String> = fetches.iter().map(|o| name(&self.g, *o)).collect();
+        let fetches = self.names(fetches);
         let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
-        let graph = session(&self.g, passes, 1).inspect(&feeds, &fetches, &[]).unwrap().graph;
+        let graph = session(self.g, passes, 1).inspect(&feeds, &fetches, &[]).unwrap().graph;
         graph.node.iter().map(|node| node.op.clone()).filter(|op| op != "Placeholder" && op != "Const").collect()
     }
 }
@@ -86,19 +83,19 @@ fn count(ops: &[String], op: &str) -> usize {
 fn a_sum_of_products_is_one() {
     for dtype in [DType::F32, DType::F64] {
         for turned in [(false, false), (true, false), (false, true), (true, true)] {
-            let mut case = Case::new();
+            let g = Graph::new();
+            let mut case = Case::new(&g);
             let shape = |turned: bool, rows: usize, cols: usize| if turned { [cols, rows] } else { [rows, cols] };
-            let products: Vec<Output> = [3usize, 40, 7, 300]
+            let products: Vec<Value<'_>> = [3usize, 40, 7, 300]
                 .iter()
                 .map(|k| {
                     let a = case.feed(dtype, &shape(turned.0, 60, *k));
                     let b = case.feed(dtype, &shape(turned.1, *k, 80));
-                    case.g.matmul_with(a, b, turned.0, turned.1).unwrap()
+                    a.matmul_with(b, turned.0, turned.1)
                 })
                 .collect();
-            let sum = case.g.add_n(&products).unwrap();
             // The last one's operands are larger than twice the sum.
-            let mut ops = case.check(&[sum]);
+            let mut ops = case.check(&[g.add_n(&products)]);
             ops.sort();
             assert_eq!(ops, ["AddN", "MatMul", "_SumOfProducts"], "{dtype}");
         }
@@ -107,35 +104,33 @@ fn a_sum_of_products_is_one() {
 
 #[test]
 fn trees_of_additions_keep_what_is_no_product() {
-    let mut case = Case::new();
-    let [a, b] = [case.feed(DType::F32, &[40, 20]), case.feed(DType::F32, &[20, 50])];
+    let g = Graph::new();
+    let mut case = Case::new(&g);
+    let (a, b) = (case.feed(DType::F32, &[40, 20]), case.feed(DType::F32, &[20, 50]));
     let d = case.feed(DType::F32, &[20, 50]);
     let (x, y) = (case.feed(DType::F32, &[40, 50]), case.feed(DType::F32, &[50]));
-    let g = &case.g;
-    let first = g.matmul(a, b).unwrap();
-    let second = g.matmul(a, d).unwrap();
-    let inner = op(g, "AddV2", &[first, x]);
-    let sum = op(g, "AddV2", &[op(g, "AddV2", &[inner, second]), y]);
+    let (first, second) = (a.matmul(b), a.matmul(d));
+    let sum = first + x + second + y;
     let ops = case.check(&[sum]);
     assert_eq!((count(&ops, "_SumOfProducts"), count(&ops, "MatMul")), (1, 0), "{ops:?}");
     // What is fetched, or used elsewhere, stays.
     let ops = case.check(&[sum, first]);
     assert_eq!((count(&ops, "_SumOfProducts"), count(&ops, "MatMul")), (0, 2), "{ops:?}");
-    let twice = case.g.add_n(&[sum, second]).unwrap();
-    let ops = case.check(&[twice]);
+    let ops = case.check(&[g.add_n(&[sum, second])]);
     assert_eq!(count(&ops, "_SumOfProducts"), 0, "{ops:?}");
 }
 
 #[test]
 fn control_edges_keep_products_and_sums_in_their_places() {
-    let mut case = Case::new();
+    let g = Graph::new();
+    let mut case = Case::new(&g);
     let [a, b, c] = [20, 21, 22].map(|_| case.feed(DType::F32, &[30, 30]));
-    let g = &case.g;
-    let first = g.add_node("NoOp").build().unwrap();
-    let held = g.with_control(&[first]).matmul(a, b).unwrap();
-    let free = [g.matmul(a, c).unwrap(), g.matmul(b, c).unwrap()];
-    let sum = g.with_control(&[first]).add_n(&[held, free[0], free[1]]).unwrap();
-    let after = g.with_control(&[free[1].node]).add_node("Neg").input(sum).output().unwrap();
+    let after_first = g.with_control(&[g.group("NoOp", &[])]);
+    let held = a.with(&after_first).matmul(b);
+    let free = [a.matmul(c), b.matmul(c)];
+    let sum = after_first.add_n(&[held, free[0], free[1]]);
+    let after_free = g.with_control(&[free[1].node()]);
+    let after = -sum.with(&after_free);
     let ops = case.check(&[sum]);
     assert_eq!((count(&ops, "_SumOfProducts"), count(&ops, "MatMul"), count(&ops, "NoOp")), (1, 1, 1), "{ops:?}");
     let ops = case.check(&[after]);
@@ -144,54 +139,40 @@ fn control_edges_keep_products_and_sums_in_their_places() {
 
 #[test]
 fn products_on_other_devices_stay_there() {
-    let mut case = Case::new();
-    let [a, b] = [0, 1].map(|_| case.feed(DType::F32, &[64, 64]));
-    let on = |device: usize| case.g.with_device(&format!("/device:CPU:{device}"));
-    let products = [on(0).matmul(a, b), on(1).matmul(b, a), on(1).matmul(a, a), on(1).matmul(b, b)].map(Result::unwrap);
-    let sum = on(1).add_n(&products).unwrap();
+    let g = Graph::new();
+    let mut case = Case::new(&g);
+    let [cpu0, cpu1] = [0, 1].map(|device| g.with_device(&format!("/device:CPU:{device}")));
+    let [a, b] = [0, 1].map(|_| case.feed(DType::F32, &[64, 64]).with(&cpu1));
+    let sum = cpu1.add_n(&[a.with(&cpu0).matmul(b), b.matmul(a), a.matmul(a), b.matmul(b)]);
     let results = |passes| case.run(passes, 2, &[sum]);
     assert_eq!(results(Passes::none()), results(Passes::all()));
 }
 
 /// Adds `x W^T x`-like products of its two operands to a matrix as often as it is told.
-fn summing_loop(case: &mut Case, dtype: DType, n: Output, addition: &str) -> Output {
+fn summing_loop<'g>(case: &mut Case<'g>, dtype: DType, n: Value<'g>, addition: &str) -> Output {
     let (a, b) = (case.feed(dtype, &[48, 10]), case.feed(dtype, &[48, 40]));
     let begin = case.feed(dtype, &[10, 40]);
-    let g = &case.g;
-    let done = g.while_loop::<GraphError>(
-        &[int(g, 0), begin],
-        |g, vars| g.add_node("Less").input(vars[0]).input(n).output(),
+    let done = case.g.while_loop::<GraphError>(
+        &[int(case.g, 0), begin.output()],
+        |g, vars| Ok(g.value(vars[0]).less(n).output()),
         |g, vars| {
-            let i = g.cast(vars[0], dtype)?;
-            let product = g.matmul_with(op(g, "Mul", &[a, i]), b, true, false)?;
-            Ok(vec![
-                g.add(vars[0], int(g, 1))?,
-                g.add_node(addition).inputs_of(addition, &[vars[1], product]).output()?,
-            ])
+            let (i, sum) = (g.value(vars[0]), g.value(vars[1]));
+            let product = (a.with(g) * i.cast(dtype)).matmul_with(b, true, false);
+            let next = i + 1.0;
+            let sum = if addition == "AddN" { g.add_n(&[sum, product]) } else { sum + product };
+            Ok(vec![next.output(), sum.output()])
         },
         &WhileOptions::default(),
     );
     done.unwrap()[1]
 }
 
-trait Inputs<'g> {
-    fn inputs_of(self, op: &str, inputs: &[Output]) -> Self;
-}
-
-impl<'g> Inputs<'g> for engine::graph::NodeBuilder<'g> {
-    fn inputs_of(self, op: &str, inputs: &[Output]) -> Self {
-        match op {
-            "AddN" => self.inputs(inputs),
-            _ => inputs.iter().fold(self, |node, input| node.input(*input)),
-        }
-    }
-}
-
 #[test]
 fn a_loop_adds_its_products_together() {
     for (dtype, addition) in [(DType::F32, "AddN"), (DType::F64, "AddV2")] {
-        let mut case = Case::new();
-        let n = case.g.placeholder("n", DType::I32, PartialShape::scalar()).unwrap();
+        let g = Graph::new();
+        let mut case = Case::new(&g);
+        let n = g.placeholder("n", DType::I32, PartialShape::scalar());
         let sum = summing_loop(&mut case, dtype, n, addition);
         case.feeds.push(("n".into(), Tensor::scalar(0i32)));
         // None at all, fewer than are waited for, and many times as many.
@@ -206,15 +187,15 @@ fn a_loop_adds_its_products_together() {
 
 #[test]
 fn a_loop_that_looks_at_its_sum_keeps_it() {
-    let mut case = Case::new();
-    let x = case.feed(DType::F64, &[8, 8]);
-    let g = &case.g;
+    let g = Graph::new();
+    let mut case = Case::new(&g);
+    let x = case.feed(DType::F64, &[8, 8]).output();
     let done = g.while_loop::<GraphError>(
-        &[int(g, 0), x, x],
-        |g, vars| g.add_node("Less").input(vars[0]).input(int(g, 3)).output(),
+        &[int(&g, 0), x, x],
+        |g, vars| Ok(g.value(vars[0]).less(3.0).output()),
         |g, vars| {
-            let sum = g.add_n(&[vars[1], g.matmul(x, x)?])?;
-            Ok(vec![g.add(vars[0], int(g, 1))?, sum, g.add(vars[2], vars[1])?])
+            let sum = g.add_n(&[vars[1], g.value(x).matmul(x).output()]);
+            Ok([g.value(vars[0]) + 1.0, sum, g.value(vars[2]) + vars[1]].map(Value::output).to_vec())
         },
         &WhileOptions::default(),
     );
@@ -225,27 +206,28 @@ fn a_loop_that_looks_at_its_sum_keeps_it() {
 
 #[test]
 fn sums_in_loops_within_loops() {
-    let mut case = Case::new();
+    let g = Graph::new();
+    let mut case = Case::new(&g);
     let (a, b) = (case.feed(DType::F64, &[6, 20]), case.feed(DType::F64, &[20, 30]));
-    let (c, zero) = (case.feed(DType::F64, &[6, 20]), case.g.constant(integers(DType::F64, &[6, 30], 3)).unwrap());
+    let (c, zero) = (case.feed(DType::F64, &[6, 20]), g.constant(integers(DType::F64, &[6, 30], 3)).output());
     let body = |g: &Graph, sum: Output| -> Result<Vec<Output>, GraphError> {
         g.while_loop::<GraphError>(
             &[int(g, 0), sum],
-            |g, vars| g.add_node("Less").input(vars[0]).input(int(g, 5)).output(),
+            |g, vars| Ok(g.value(vars[0]).less(5.0).output()),
             |g, vars| {
                 // Of the iteration: a product of what does not change waits for the iteration by a control edge, and stays.
-                let i = g.cast(vars[0], DType::F64)?;
-                let products = [g.matmul(g.mul(a, i)?, b)?, g.matmul(g.mul(c, i)?, b)?];
-                Ok(vec![g.add(vars[0], int(g, 1))?, g.add_n(&[vars[1], products[0], products[1]])?])
+                let i = g.value(vars[0]).cast(DType::F64);
+                let products = [a, c].map(|x| (x.with(g) * i).matmul(b).output());
+                let next = g.value(vars[0]) + 1.0;
+                Ok(vec![next.output(), g.add_n(&[vars[1], products[0], products[1]]).output()])
             },
             &WhileOptions::default(),
         )
     };
-    let g = &case.g;
     let done = g.while_loop::<GraphError>(
-        &[int(g, 0), zero],
-        |g, vars| g.add_node("Less").input(vars[0]).input(int(g, 4)).output(),
-        |g, vars| Ok(vec![g.add(vars[0], int(g, 1))?, body(g, vars[1])?[1]]),
+        &[int(&g, 0), zero],
+        |g, vars| Ok(g.value(vars[0]).less(4.0).output()),
+        |g, vars| Ok(vec![(g.value(vars[0]) + 1.0).output(), body(g, vars[1])?[1]]),
         &WhileOptions::default(),
     );
     let sum = done.unwrap()[1];
@@ -254,35 +236,25 @@ fn sums_in_loops_within_loops() {
 }
 
 /// A recurrent network of `steps` steps, unrolled or as a loop, and the gradients of its weights and input.
-fn recurrent(dtype: DType, steps: usize, is_loop: bool) -> (Case, Vec<Output>) {
-    let mut case = Case::new();
+fn recurrent(g: &Graph, dtype: DType, steps: usize, is_loop: bool) -> (Case<'_>, Vec<Output>) {
+    let mut case = Case::new(g);
     let (x, h) = (case.feed(dtype, &[6, 18]), case.feed(dtype, &[6, 18]));
     let (w, b) = (case.feed(dtype, &[36, 18]), case.feed(dtype, &[18]));
-    let g = &case.g;
-    let scale = |g: &Graph, x: Output, by: f64| {
-        let by = match dtype {
-            DType::F32 => Tensor::scalar(by as f32),
-            _ => Tensor::scalar(by),
-        };
-        g.mul(x, g.constant(by).unwrap())
-    };
-    let small = scale(g, w, 0.03).unwrap();
-    let cell = |g: &Graph, x: Output, h: Output| -> Result<Output, GraphError> {
-        let both = g.add_node("ConcatV2").inputs(&[x, h]).input(int(g, 1)).output()?;
-        g.tanh(g.bias_add(g.matmul(both, small)?, b)?)
-    };
+    let small = w * 0.03;
+    let [x, h, w, b] = [x, h, w, b].map(Value::output);
+    let cell = |g: &Graph, h: Output| g.concat(&[x, h], 1).matmul(small).bias_add(b).tanh().output();
     let last = if is_loop {
         let done = g.while_loop::<GraphError>(
             &[int(g, 0), h],
-            |g, vars| g.add_node("Less").input(vars[0]).input(int(g, steps as i32)).output(),
-            |g, vars| Ok(vec![g.add(vars[0], int(g, 1))?, cell(g, x, vars[1])?]),
+            |g, vars| Ok(g.value(vars[0]).less(steps as f64).output()),
+            |g, vars| Ok(vec![(g.value(vars[0]) + 1.0).output(), cell(g, vars[1])]),
             &WhileOptions::default(),
         );
         done.unwrap()[1]
     } else {
-        (0..steps).fold(h, |h, _| cell(g, x, h).unwrap())
+        (0..steps).fold(h, |h, _| cell(g, h))
     };
-    let loss = g.sum_all(g.square(last).unwrap()).unwrap();
+    let loss = g.value(last).square().sum_all().output();
     let grads = gradients(g, &[loss], &[w, b, x, h], &[]).unwrap();
     let fetches = std::iter::once(loss).chain(grads).collect();
     (case, fetches)
@@ -308,7 +280,8 @@ fn assert_close(plain: &[Tensor], got: &[Tensor], tolerance: f64, what: &str) {
 fn gradients_of_recurrent_networks_stay() {
     for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-13)] {
         for is_loop in [false, true] {
-            let (case, fetches) = recurrent(dtype, 9, is_loop);
+            let g = Graph::new();
+            let (case, fetches) = recurrent(&g, dtype, 9, is_loop);
             let plain = case.run(Passes::none(), 1, &fetches);
             for passes in [Passes::all(), Passes::all().without("products"), Passes::all().without("pack")] {
                 let what = format!("{dtype}, loop {is_loop}, {passes:?}");
@@ -325,7 +298,8 @@ fn gradients_of_recurrent_networks_stay() {
 fn packing_changes_no_bit_and_happens_outside_of_loops() {
     let passes = Passes::all().without("products").without("fuse");
     for is_loop in [false, true] {
-        let (case, fetches) = recurrent(DType::F32, 6, is_loop);
+        let g = Graph::new();
+        let (case, fetches) = recurrent(&g, DType::F32, 6, is_loop);
         let (with, without) =
             (case.run(passes.clone(), 1, &fetches), case.run(passes.clone().without("pack"), 1, &fetches));
         assert_eq!(with, without, "loop {is_loop}");
@@ -348,22 +322,22 @@ proptest! {
         is_wide in any::<bool>(),
     ) {
         let dtype = if is_wide { DType::F64 } else { DType::F32 };
-        let mut case = Case::new();
+        let g = Graph::new();
+        let mut case = Case::new(&g);
         let (m, n) = shape;
         let mut sum = case.feed(dtype, &[m, n]);
         let mut wait = Vec::new();
         for (k, turned, how) in terms {
             let a = case.feed(dtype, &if turned.0 { [k, m] } else { [m, k] });
             let b = case.feed(dtype, &if turned.1 { [n, k] } else { [k, n] });
-            let product = case.g.matmul_with(a, b, turned.0, turned.1).unwrap();
+            let product = a.matmul_with(b, turned.0, turned.1);
             match how {
-                0 => sum = op(&case.g, "AddV2", &[product, sum]),
-                1 => sum = case.g.neg(op(&case.g, "AddV2", &[sum, product])).unwrap(),
+                0 => sum = product + sum,
+                1 => sum = -(sum + product),
                 _ => wait.push(product),
             }
         }
         wait.push(sum);
-        let all = case.g.add_n(&wait).unwrap();
-        case.check(&[all]);
+        case.check(&[g.add_n(&wait)]);
     }
 }

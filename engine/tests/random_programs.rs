@@ -149,16 +149,11 @@ fn run_own_gradients(program: &Program) -> Result<usize, String> {
     }
     let graph = Graph::new();
     graph.import(&program.graph, "").map_err(|e| e.to_string())?;
-    let error = |e: engine::graph::GraphError| e.to_string();
-    let output = |v: &Value| graph.output(v.as_str().unwrap());
-    let loss = (|| {
-        let y = output(&fetches[0])?;
-        let sin = graph.add_node("Sin").input(y).output()?;
-        let half = graph.number(graph.dtype(y)?, 0.5)?;
-        graph.sum_all(graph.add(graph.mul(sin, half)?, y)?)
-    })();
-    let xs: Vec<Output> = xs.iter().map(output).collect::<Result<_, _>>().map_err(error)?;
-    let grads = gradients(&graph, &[loss.map_err(error)?], &xs, &[]).map_err(|e| e.to_string())?;
+    let output = |v: &Value| graph.output(v.as_str().unwrap()).map_err(|e| e.to_string());
+    let y = graph.value(output(&fetches[0])?);
+    let loss = (y.sin() * 0.5 + y).sum_all().output();
+    let xs: Vec<Output> = xs.iter().map(output).collect::<Result<_, _>>()?;
+    let grads = gradients(&graph, &[loss], &xs, &[]).map_err(|e| e.to_string())?;
     let names: Vec<String> = grads.iter().map(|g| format!("{}:{}", graph.node(g.node).unwrap().name, g.port)).collect();
     let own = Program { meta: with_fetches(program, &names), graph: GraphDef::default(), data: program.data.clone() };
     let is_soft = true;

@@ -38,8 +38,8 @@ fn cube(c: &mut KernelContext<'_>) -> Computed {
 /// The op of a vector, and its gradient.
 fn run(op: &str) -> (Tensor, Tensor) {
     let g = Graph::new();
-    let x = g.constant(Tensor::vector(&[1.0f64, -2.0])).unwrap();
-    let y = g.add_node(op).name("y").input(x).output().unwrap();
+    let x = g.constant(Tensor::vector(&[1.0f64, -2.0])).output();
+    let y = g.add_node(op).name("y").input(x).value().output();
     let slope = gradients(&g, &[y], &[x], &[]).unwrap()[0];
     let slope = format!("{}:{}", g.node(slope.node).unwrap().name, slope.port);
     let session = Session::new(&g, SessionOptions::default()).unwrap();
@@ -68,8 +68,8 @@ fn and_at_run_time() {
     // A kernel of other types comes beside it, by widening.
     engine::kernels::register(engine::kernels::widen::in_f64("LaterCube", ("T", &[DType::F32])));
     let g = Graph::new();
-    let x = g.constant(Tensor::vector(&[3f32])).unwrap();
-    g.add_node("LaterCube").name("y").input(x).build().unwrap();
+    let x = g.constant(Tensor::vector(&[3f32]));
+    g.add_node("LaterCube").name("y").input(x).value();
     let session = Session::new(&g, SessionOptions::default()).unwrap();
     assert_eq!(session.run(&[], &["y"], &[]).unwrap()[0], Tensor::vector(&[27f32]));
 }
@@ -77,8 +77,8 @@ fn and_at_run_time() {
 #[test]
 fn what_is_not_there_is_named() {
     let g = Graph::new();
-    let x = g.constant(Tensor::vector(&[3f32])).unwrap();
-    g.add_node("OutsideCube").name("y").input(x).build().unwrap();
+    let x = g.constant(Tensor::vector(&[3f32]));
+    g.add_node("OutsideCube").name("y").input(x).value();
     let session = Session::new(&g, SessionOptions::default()).unwrap();
     let error = session.run(&[], &["y"], &[]).unwrap_err().to_string();
     assert!(error.contains("OutsideCube") && error.contains("T=float"), "{error}");

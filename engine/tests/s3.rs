@@ -85,13 +85,13 @@ fn graph() -> Graph {
     let g = Graph::new();
     let large = Tensor::from_vec([3_000_000], vec![0.5f32; 3_000_000]).unwrap();
     let (first, second) = (g.with_device("/cpu:0"), g.with_device("/cpu:1"));
-    let a = first.variable("a", large).unwrap();
-    let b = second.variable("b", Tensor::scalar(0f32)).unwrap();
-    g.group("init", &[a.init, b.init]).unwrap();
-    let one = second.constant(1f32).unwrap();
-    second.add_node("AssignAddVariableOp").name("step").input(b.handle).input(one).build().unwrap();
-    second.add_node("Identity").name("count").input(b.value).build().unwrap();
-    first.add_node("Identity").name("large").input(a.value).build().unwrap();
+    let a = first.variable("a", large);
+    let b = second.variable("b", Tensor::scalar(0f32));
+    g.group("init", &[a.init, b.init]);
+    let one = second.constant(1f32);
+    second.add_node("AssignAddVariableOp").name("step").input(b.handle).input(one).value();
+    second.add_node("Identity").name("count").input(b.value).value();
+    first.add_node("Identity").name("large").input(a.value).value();
     g
 }
 

@@ -18,11 +18,11 @@ fn figure_6() -> (Graph, Session) {
     let noted = |name: &str| note_node(&g, &format!("ran_{name}"), &[]);
     let source_of = |name: &str, v: f32| {
         let ran = noted(name);
-        g.add_node("TestSource").name(name).attr("value", v).after(&[ran]).output().unwrap()
+        g.add_node("TestSource").name(name).attr("value", v).after(&[ran]).value().output()
     };
     let sum_of = |name: &str, inputs: &[Output]| {
         let ran = noted(name);
-        g.add_node("TestSum").name(name).inputs(inputs).after(&[ran]).output().unwrap()
+        g.add_node("TestSum").name(name).inputs(inputs).after(&[ran]).value().output()
     };
     let (a, b) = (source_of("a", 1.0), source_of("b", 2.0));
     let c = sum_of("c", &[a, b]);
@@ -57,8 +57,8 @@ fn only_what_is_wanted_runs() {
 fn a_fed_port_leaves_the_other_ports_of_its_node() {
     let g = Graph::new();
     let x = source(&g, "x", 10.0);
-    let split = g.add_node("TestSplit").name("split").input(x).build().unwrap();
-    sum(&g, "y", &[Output { node: split, port: 0 }, Output { node: split, port: 1 }]);
+    let split = g.add_node("TestSplit").name("split").input(x).value();
+    sum(&g, "y", &[split.output(), split.port(1).output()]);
     let s = session(&g, 1);
     assert_eq!(value(&s.run(&[], &["y"], &[]).unwrap()), 20.0);
     assert_eq!(value(&s.run(&[("split:1", Tensor::scalar(100.0f32))], &["y"], &[]).unwrap()), 111.0);
@@ -68,25 +68,17 @@ fn a_fed_port_leaves_the_other_ports_of_its_node() {
 #[test]
 fn shapes_follow_from_computed_integers_unless_those_are_fed() {
     let g = Graph::new();
-    let ints = |v: &[i32]| g.constant(Tensor::vector(v)).unwrap();
-    let int = |v: i32| g.constant(Tensor::scalar(v)).unwrap();
-    let x = g.constant(Tensor::from_vec([2, 3, 5], vec![0f32; 30]).unwrap()).unwrap();
-    let shape = g.add_node("Shape").input(x).output().unwrap();
+    let x = g.constant(Tensor::from_vec([2, 3, 5], vec![0f32; 30]).unwrap());
+    let shape = x.shape_tensor();
     // The last two dimensions, the first of them doubled.
-    let slice = g
-        .add_node("StridedSlice")
-        .inputs(&[shape, ints(&[1]), ints(&[0]), ints(&[1])])
-        .attr("end_mask", 1i64)
-        .attr("Index", DType::I32);
-    let last = slice.output().unwrap();
-    let doubled = g.add_node("Mul").name("doubled").inputs(&[last, ints(&[2, 1])]).output().unwrap();
-    let rank = g.add_node("Rank").input(x).output().unwrap();
-    let pack = g.add_node("Pack").name("pack").inputs(&[rank, int(1)]).output().unwrap();
-    let dims = g.add_node("ConcatV2").inputs(&[doubled, pack]).input(int(0)).output().unwrap();
-    let one = g.constant(Tensor::scalar(1f32)).unwrap();
-    let filled = g.add_node("Fill").input(dims).input(one).output().unwrap();
-    g.add_node("Shape").name("sizes").input(filled).output().unwrap();
-    assert_eq!(g.shape(filled).unwrap(), PartialShape::from(&Shape::new(&[6, 5, 3, 1])));
+    let slice = g.add_node("StridedSlice").inputs(&[shape, g.ints(&[1]), g.ints(&[0]), g.ints(&[1])]);
+    let last = slice.attr("end_mask", 1i64).attr("Index", DType::I32).value();
+    let doubled = g.add_node("Mul").name("doubled").inputs(&[last, g.ints(&[2, 1])]).value();
+    let rank = x.rank_tensor();
+    let pack = g.add_node("Pack").name("pack").inputs(&[rank, rank.number(1.0)]).value();
+    let filled = g.fill(g.concat(&[doubled, pack], 0), g.constant(1f32));
+    g.add_node("Shape").name("sizes").input(filled).value();
+    assert_eq!(filled.shape(), PartialShape::from(&Shape::new(&[6, 5, 3, 1])));
 
     let s = session(&g, 1);
     let sizes = |feeds: &[(&str, Tensor)]| s.run(feeds, &["sizes"], &[]).unwrap()[0].slice::<i32>().unwrap().to_vec();
@@ -120,7 +112,7 @@ fn errors_name_node_op_and_shapes() {
     let g = Graph::new();
     let x = source(&g, "x", 1.0);
     for (op, name) in [("TestFail", "fails"), ("TestPanic", "panics"), ("TestLeaveUnset", "unset")] {
-        let y = g.scope("deep").add_node(op).name(name).input(x).output().unwrap();
+        let y = g.scope("deep").add_node(op).name(name).input(x).value().output();
         sum(&g, &format!("after_{name}"), &[y]);
     }
     for threads in [1, 2] {
@@ -154,8 +146,8 @@ fn errors_name_node_op_and_shapes() {
 #[test]
 fn a_node_without_a_kernel_is_an_error() {
     let g = Graph::new();
-    let x = g.add_node("TestHolder").name("holder").output().unwrap();
-    sum(&g, "y", &[x]);
+    let x = g.add_node("TestHolder").name("holder").value();
+    sum(&g, "y", &[x.output()]);
     let s = session(&g, 1);
     check_error(s.run(&[], &["y"], &[]), "node holder (op TestHolder): no kernel for op TestHolder on CPU");
     let fed = s.run(&[("holder", Tensor::scalar(2.0f32))], &["y"], &[]).unwrap();
@@ -165,9 +157,8 @@ fn a_node_without_a_kernel_is_an_error() {
 #[test]
 fn a_placeholder_must_be_fed_where_it_is_needed() {
     let g = Graph::new();
-    let x = g.add_node("Placeholder").name("x").attr("dtype", DType::F32);
-    let x = x.attr("shape", PartialShape::new(&[None, Some(2)])).output().unwrap();
-    g.add_node("Neg").name("y").input(x).build().unwrap();
+    let x = g.placeholder("x", DType::F32, [None, Some(2)]);
+    g.add_node("Neg").name("y").input(x).value();
     let s = session(&g, 1);
     check_error(s.run(&[], &["y"], &[]), "node x (op Placeholder): a value of float[?,2] must be fed");
     let feed = |n: usize| [("x", Tensor::from_vec([1, n], vec![1.0f32; n]).unwrap())];
@@ -183,7 +174,7 @@ fn cancellation_and_deadlines_end_steps_between_kernels() {
     let mut x = source(&g, "x", 0.0);
     for i in 0..2_000 {
         // All of them take many seconds: whoever cancels comes in time, however late it gets the processor.
-        x = g.add_node("TestSum").name(&format!("s{i}")).input(x).attr("work", 2_000_000).output().unwrap();
+        x = g.add_node("TestSum").name(&format!("s{i}")).input(x).attr("work", 2_000_000).value().output();
     }
     for threads in [1, 2] {
         let s = session(&g, threads);
@@ -209,19 +200,12 @@ fn cancellation_and_deadlines_end_steps_between_kernels() {
 #[test]
 fn concurrent_steps_share_variables() {
     let g = Graph::new();
-    let count = g.add_node("TestCount").name("count").output().unwrap();
-    let mut last = count;
+    let mut last = g.add_node("TestCount").name("count").value();
     for i in 0..20 {
-        let work: Vec<Output> = (0..4)
-            .map(|k| g.add_node("TestSum").name(&format!("w{i}_{k}")).input(last).attr("work", 2_000).output().unwrap())
-            .collect();
-        last = g
-            .add_node("TestSum")
-            .name(&format!("j{i}"))
-            .input(work[0])
-            .after(&[work[1].node, work[2].node])
-            .output()
-            .unwrap();
+        let work = [0, 1, 2, 3]
+            .map(|k| g.add_node("TestSum").name(&format!("w{i}_{k}")).input(last).attr("work", 2_000).value());
+        let join = g.add_node("TestSum").name(&format!("j{i}")).input(work[0]);
+        last = join.after(&[work[1].node(), work[2].node()]).value();
     }
     let s = session(&g, 2);
     let mut seen: Vec<f32> = std::thread::scope(|scope| {
@@ -238,8 +222,8 @@ fn concurrent_steps_share_variables() {
 #[test]
 fn variables_outlive_sessions_until_their_container_is_reset() {
     let g = Graph::new();
-    g.add_node("TestCount").name("count").build().unwrap();
-    g.add_node("TestCount").name("other").attr("container", "mine").build().unwrap();
+    g.add_node("TestCount").name("count").value();
+    g.add_node("TestCount").name("other").attr("container", "mine").value();
     let first = session(&g, 1);
     let run = |s: &Session, name: &str| value(&s.run(&[], &[name], &[]).unwrap());
     assert_eq!((run(&first, "count"), run(&first, "count"), run(&first, "other")), (1.0, 2.0, 1.0));
@@ -295,8 +279,8 @@ fn callables_run_without_names() {
 #[test]
 fn shards_cover_the_work_and_their_panics_reach_the_caller() {
     let g = Graph::new();
-    g.add_node("TestShards").name("good").attr("n", 4_000).build().unwrap();
-    g.add_node("TestShards").name("bad").attr("n", 4_000).attr("panic", Attr::Bool(true)).build().unwrap();
+    g.add_node("TestShards").name("good").attr("n", 4_000).value();
+    g.add_node("TestShards").name("bad").attr("n", 4_000).attr("panic", Attr::Bool(true)).value();
     for threads in [1, 2, 4] {
         let s = session(&g, threads);
         for _ in 0..20 {
@@ -313,9 +297,8 @@ fn denormals_are_zero_in_kernels_and_stay_in_the_caller() {
     let product = || std::hint::black_box(1e-30f32) * std::hint::black_box(1e-10f32);
     const N: usize = 1 << 20;
     let g = Graph::new();
-    let x = g.add_node("Placeholder").name("x").attr("dtype", DType::F32).output().unwrap();
-    let y = g.add_node("Placeholder").name("y").attr("dtype", DType::F32).output().unwrap();
-    g.add_node("Mul").name("z").input(x).input(y).build().unwrap();
+    let [x, y] = ["x", "y"].map(|name| g.placeholder(name, DType::F32, PartialShape::unknown()));
+    g.add_node("Mul").name("z").input(x).input(y).value();
     for threads in [1, 3] {
         let s = session(&g, threads);
         // Long enough for shards on the workers.

@@ -100,15 +100,13 @@ fn programs_give_what_tensorflow_gave() {
 #[test]
 fn a_mutable_table_comes_back_from_a_checkpoint() {
     let g = Graph::new();
-    let dtypes = |node: engine::graph::NodeBuilder<'_>| node.output().unwrap();
     let table = g.add_node("MutableHashTableV2").name("t").attr("key_dtype", DType::String);
-    let table = dtypes(table.attr("value_dtype", DType::I64));
-    let keys = g.constant(Tensor::from_strings([2], vec![b"a".to_vec(), b"b".to_vec()]).unwrap()).unwrap();
-    let values = g.constant(Tensor::vector(&[1i64, 2])).unwrap();
-    g.add_node("LookupTableInsertV2").name("put").input(table).input(keys).input(values).build().unwrap();
-    let missing = g.constant(Tensor::scalar(-1i64)).unwrap();
-    let find = g.add_node("LookupTableFindV2").name("find").input(table).input(keys).input(missing);
-    find.attr("Tout", Attr::Type(DType::I64)).build().unwrap();
+    let table = table.attr("value_dtype", DType::I64).value();
+    let keys = g.constant(Tensor::from_strings([2], vec![b"a".to_vec(), b"b".to_vec()]).unwrap());
+    let values = g.constant(Tensor::vector(&[1i64, 2]));
+    g.add_node("LookupTableInsertV2").name("put").input(table).input(keys).input(values).value();
+    let find = g.add_node("LookupTableFindV2").name("find").input(table).input(keys).input(g.constant(-1i64));
+    find.attr("Tout", Attr::Type(DType::I64)).value();
     let folder = tempfile::tempdir().unwrap();
     let session = || Session::new(&g, SessionOptions::default()).unwrap();
     let first = session();

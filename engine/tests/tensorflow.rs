@@ -53,13 +53,13 @@ fn build(case: &Value, known: bool) -> Case {
         let value = tensor(v);
         // Integer inputs are axes and shapes: constants, as programs write them.
         if known && !value.dtype().is_float() {
-            inputs.push(graph.constant(value).unwrap());
+            inputs.push(graph.constant(value));
             continue;
         }
         let rank = value.shape().rank();
         let dims: Vec<_> = value.dims().iter().map(|d| known.then_some(*d)).collect();
         assert_eq!(dims.len(), rank);
-        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice()).unwrap();
+        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice());
         feeds.push((name(&graph, p), value));
         inputs.push(p);
     }
@@ -91,7 +91,7 @@ impl Case {
     }
 
     fn gradients(&self, weights: &Tensor) -> Vec<Output> {
-        let weights = self.graph.constant(weights.clone()).unwrap();
+        let weights = self.graph.constant(weights.clone()).output();
         let xs: Vec<Output> = self.float_inputs().iter().map(|(n, _)| self.graph.output(n).unwrap()).collect();
         let got = gradients(&self.graph, &self.outputs[..1], &xs, &[weights]);
         got.unwrap_or_else(|e| panic!("{}: {e}", self.what))
@@ -188,11 +188,11 @@ fn random_numbers_agree() {
     for v in list(&fixture()["random"]) {
         let graph = Graph::new();
         let shape: Vec<i32> = list(&v["shape"]).iter().map(|d| d.as_i64().unwrap() as i32).collect();
-        let shape = graph.int_vector(&shape).unwrap();
+        let shape = graph.ints(&shape);
         let op = v["op"].as_str().unwrap();
         let runs: Vec<Tensor> = list(&v["runs"]).iter().map(tensor).collect();
         let node = graph.add_node(op).input(shape).attr("dtype", runs[0].dtype());
-        let y = node.attr("seed", 87_654_321i64).attr("seed2", 42i64).output().unwrap();
+        let y = node.attr("seed", 87_654_321i64).attr("seed2", 42i64).value();
         let session = Session::new(&graph, SessionOptions::default()).unwrap();
         for (i, want) in runs.iter().enumerate() {
             same(&format!("{op}, run {i}"), &session.run(&[], &[&name(&graph, y)], &[]).unwrap()[0], want);
@@ -209,21 +209,18 @@ fn training_agrees() {
     for (key, optimizer, rate) in rules {
         let g = Graph::new();
         let weights: Vec<Tensor> = list(&v["weights"]).iter().map(tensor).collect();
-        let vars: Vec<Var> =
-            weights.iter().enumerate().map(|(i, w)| g.variable(&format!("v{i}"), w.clone()).unwrap()).collect();
-        let x = g.constant(tensor(&v["x"])).unwrap();
-        let labels = g.constant(tensor(&v["labels"])).unwrap();
-        let h = g.matmul(x, vars[0].value).and_then(|y| g.bias_add(y, vars[1].value)).and_then(|y| g.relu(y)).unwrap();
-        let logits = g.matmul(h, vars[2].value).and_then(|y| g.bias_add(y, vars[3].value)).unwrap();
-        let loss = g.sparse_cross_entropy(logits, labels).and_then(|l| g.mean_all(l)).unwrap();
-        let rate = g.constant(rate).unwrap();
-        let training = optimizer.minimize(&g, loss, &vars, rate).unwrap();
+        let vars: Vec<Var> = weights.iter().enumerate().map(|(i, w)| g.variable(&format!("v{i}"), w.clone())).collect();
+        let [x, labels] = ["x", "labels"].map(|name| g.constant(tensor(&v[name])));
+        let h = x.matmul(vars[0].value).bias_add(vars[1].value).relu();
+        let logits = h.matmul(vars[2].value).bias_add(vars[3].value);
+        let loss = logits.sparse_cross_entropy(labels).mean_all();
+        let training = optimizer.minimize(loss, &vars, g.constant(rate)).unwrap();
         let init: Vec<_> = vars.iter().map(|v| v.init).chain(training.init).collect();
-        g.group("init", &init).unwrap();
+        g.group("init", &init);
         let train = g.node(training.op).unwrap().name.to_string();
         let session = Session::new(&g, SessionOptions::default()).unwrap();
         session.run(&[], &[], &["init"]).unwrap();
-        let loss = name(&g, loss);
+        let loss = name(&g, loss.output());
         for (step, want) in list(&v[key]).iter().enumerate() {
             let got = f64::from(session.run(&[], &[&loss], &[]).unwrap()[0].item::<f32>().unwrap());
             assert!((got - number(want)).abs() < 2e-5, "{key} step {step}: {got}, TensorFlow has {want}");

@@ -130,7 +130,8 @@ struct Case {
     what: String,
 }
 
-fn name(g: &Graph, o: Output) -> String {
+fn name(g: &Graph, o: impl Into<Output>) -> String {
+    let o = o.into();
     format!("{}:{}", g.node(o.node).unwrap().name, o.port)
 }
 
@@ -144,11 +145,11 @@ fn build(case: &Value, known: bool) -> Case {
     for (i, v) in list(&case["inputs"]).iter().enumerate() {
         let value = tensor(v);
         if known && !value.dtype().has_gradient() {
-            inputs.push(graph.constant(value).unwrap());
+            inputs.push(graph.constant(value));
             continue;
         }
         let dims: Vec<_> = value.dims().iter().map(|d| known.then_some(*d)).collect();
-        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice()).unwrap();
+        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice());
         feeds.push((name(&graph, p), value));
         inputs.push(p);
     }
@@ -228,20 +229,20 @@ fn check_variable(v: &Value, as_ref: bool) {
         (false, _) => ("VarHandleOp", format!("Resource{op}"), "AssignVariableOp"),
     };
     let dtype = inputs[0].dtype();
-    let var = g.add_node(variable).name("v").attr("dtype", dtype).attr("shape", shape).output().unwrap();
-    let value = g.constant(inputs[0].clone()).unwrap();
-    g.add_node(initialise).name("init").input(var).input(value).build().unwrap();
+    let var = g.add_node(variable).name("v").attr("dtype", dtype).attr("shape", shape).value();
+    let value = g.constant(inputs[0].clone());
+    g.add_node(initialise).name("init").input(var).input(value).value();
     let mut update = g.add_node(&own).name("update").input(var);
     for input in &inputs[1..] {
-        update = update.input(g.constant(input.clone()).unwrap());
+        update = update.input(g.constant(input.clone()));
     }
     for (k, v) in v["attrs"].as_object().unwrap() {
         update = update.attr(k, attr(v));
     }
     update.build().unwrap_or_else(|e| panic!("{own}: {e}"));
     let read = match as_ref {
-        true => g.identity(var).unwrap(),
-        false => g.add_node("ReadVariableOp").input(var).attr("dtype", dtype).output().unwrap(),
+        true => var.identity(),
+        false => g.add_node("ReadVariableOp").input(var).attr("dtype", dtype).value(),
     };
     let session = Session::new(&g, SessionOptions::default()).unwrap();
     session.run(&[], &[], &["init"]).unwrap();
@@ -306,7 +307,7 @@ fn pixels(file: &[u8]) -> Vec<u8> {
 }
 
 fn check_gradients(v: &Value, case: &Case, known: bool) -> usize {
-    let weights: Vec<Output> = list(&v["weights"]).iter().map(|w| case.graph.constant(tensor(w)).unwrap()).collect();
+    let weights: Vec<Output> = list(&v["weights"]).iter().map(|w| case.graph.constant(tensor(w)).output()).collect();
     let ys: Vec<Output> = usizes(&v["weighted"]).iter().map(|i| case.outputs[*i]).collect();
     let xs = case.feeds.iter().filter(|(_, t)| t.dtype().has_gradient());
     let xs: Vec<Output> = xs.map(|(n, _)| case.graph.output(n).unwrap()).collect();
@@ -443,18 +444,18 @@ fn sequence_error(serialized: &[u8]) -> String {
     let g = Graph::new();
     let strings = |all: &[&[u8]]| {
         let tensor = Tensor::from_strings(Shape::new(&[all.len()]), all.iter().map(|s| s.to_vec()).collect());
-        g.constant(tensor.unwrap()).unwrap()
+        g.constant(tensor.unwrap())
     };
     let pair = Attr::ListShape(vec![Shape::new(&[2]).into()]);
     let node =
         g.add_node("ParseSequenceExample").name("parse").input(strings(&[serialized])).input(strings(&[b"first"]));
-    let node = node.inputs(&[]).attr("feature_list_dense_keys", Attr::ListStr(vec![b"l".to_vec()]));
+    let node = node.inputs(&[] as &[Output]).attr("feature_list_dense_keys", Attr::ListStr(vec![b"l".to_vec()]));
     let node = ["feature_list_dense_missing_assumed_empty", "context_sparse_keys", "context_dense_keys"]
         .iter()
         .chain(&["feature_list_sparse_keys"])
         .fold(node, |node, keys| node.attr(keys, Attr::ListStr(Vec::new())));
     let node = node.attr("feature_list_dense_types", Attr::ListType(vec![DType::F32]));
-    node.attr("feature_list_dense_shapes", pair).attr("Nfeature_list_dense", 1i64).build().unwrap();
+    node.attr("feature_list_dense_shapes", pair).attr("Nfeature_list_dense", 1i64).value();
     let session = Session::new(&g, SessionOptions::default()).unwrap();
     session.run(&[], &["parse"], &[]).unwrap_err().to_string()
 }

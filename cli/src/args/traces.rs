@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use trace_record::count::DEFAULT_COUNTERS;
 
 /// `stepscope record -- COMMAND`
 #[derive(ClapArgs, Debug)]
@@ -38,7 +39,7 @@ pub struct Record {
     pub sample: Option<u32>,
     /// Count what processor and kernel do for each thread and op: names as in 'perf stat', separated by commas [without a
     /// list: task-clock,page-faults,cycles,instructions,cache-misses,branch-misses]. With flops,cache-misses 'analyze' has a roofline (Intel)
-    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = trace_record::count::DEFAULT_COUNTERS)]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = DEFAULT_COUNTERS)]
     pub counters: Option<trace_record::count::CounterSet>,
     /// Record the next N steps that begin, of all processes, and nothing else
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

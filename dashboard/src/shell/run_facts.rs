@@ -53,7 +53,7 @@ pub struct RunFacts {
 
 impl RunFacts {
     /// Of the run whose newest point was written last; `None` without scalars.
-    pub fn of_newest_run(data: &Data) -> Option<Self> {
+    fn of_newest_run(data: &Data) -> Option<Self> {
         let newest = |run: &RunRef<'_>| {
             let walls =
                 run.run.series.values().filter_map(|series| Some(ScalarSeries::from_series(series)?.last()?.wall));

@@ -83,7 +83,8 @@ impl<T: PartialEq + Clone> History<T> {
     }
 
     /// Whether undo and redo have a step.
-    pub fn has_undo_redo(&self) -> (bool, bool) {
+    #[cfg(test)]
+    fn has_undo_redo(&self) -> (bool, bool) {
         (!self.past.is_empty() || self.unsettled.is_some(), !self.future.is_empty() && self.unsettled.is_none())
     }
 }

@@ -15,7 +15,7 @@ use emulator::Library;
 use engine::compile::partition::TransferOptions;
 use engine::compile::placement::PlacementOptions;
 use engine::device::Device;
-use engine::graph::{Attr, Output};
+use engine::graph::{Output, Value};
 use engine::{DType, Graph, Session, SessionOptions, Tensor};
 
 fn check(group: &str) {
@@ -124,45 +124,42 @@ fn random_numbers() {
 }
 
 /// An array that is scattered into, written, read and gathered; its gradients, added up where there are two; parts of rows.
-fn arrays(g: &Graph) -> Vec<Output> {
-    let [x, y] = ["x", "y"].map(|name| g.output(name).unwrap());
-    let (int, ints) =
-        (|v: i32| g.constant(Tensor::scalar(v)).unwrap(), |v: &[i32]| g.constant(Tensor::vector(v)).unwrap());
-    let output = |node: engine::NodeId, port: u32| Output { node, port };
+fn arrays(g: &Graph) -> Vec<Value<'_>> {
+    let [x, y] = ["x", "y"].map(|name| g.value(g.output(name).unwrap()));
+    let int = |v: i32| g.constant(Tensor::scalar(v));
     let array = |size: i32| {
         let array = g.add_node("TensorArrayV3").input(int(size)).attr("dtype", DType::F32);
-        let array = array.attr("clear_after_read", false).build().unwrap();
-        (output(array, 0), output(array, 1))
+        let array = array.attr("clear_after_read", false).value();
+        (array, array.port(1))
     };
-    let write = |array: Output, i: i32, value: Output, flow: Output| {
-        let node = g.add_node("TensorArrayWriteV3").input(array).input(int(i)).input(value).input(flow);
-        node.output().unwrap()
+    let write = |array: Value<'_>, i: i32, value: Value<'_>, flow: Value<'_>| {
+        g.add_node("TensorArrayWriteV3").input(array).input(int(i)).input(value).input(flow).value()
     };
-    let read = |array: Output, i: i32, flow: Output| {
+    let read = |array: Value<'_>, i: i32, flow: Value<'_>| {
         let node = g.add_node("TensorArrayReadV3").input(array).input(int(i)).input(flow);
-        node.attr("dtype", DType::F32).output().unwrap()
+        node.attr("dtype", DType::F32).value()
     };
-    let gather = |array: Output, which: &[i32], flow: Output| {
-        let node = g.add_node("TensorArrayGatherV3").input(array).input(ints(which)).input(flow);
-        node.attr("dtype", DType::F32).output().unwrap()
+    let gather = |array: Value<'_>, which: &[i32], flow: Value<'_>| {
+        let node = g.add_node("TensorArrayGatherV3").input(array).input(g.ints(which)).input(flow);
+        node.attr("dtype", DType::F32).value()
     };
     let (a, flow) = array(6);
-    let scattered = g.add_node("TensorArrayScatterV3").input(a).input(ints(&[3, 1, 0, 2])).input(x).input(flow);
-    let flow = write(a, 5, y, write(a, 4, y, scattered.output().unwrap()));
+    let scattered = g.add_node("TensorArrayScatterV3").input(a).input(g.ints(&[3, 1, 0, 2])).input(x).input(flow);
+    let flow = write(a, 5, y, write(a, 4, y, scattered.value()));
     let mut outputs = vec![read(a, 2, flow), gather(a, &[5, 0, 3], flow)];
 
-    let gradient = g.add_node("TensorArrayGradV3").input(a).input(flow).attr("source", "test").build().unwrap();
-    let (b, flow) = (output(gradient, 0), output(gradient, 1));
+    let b = g.add_node("TensorArrayGradV3").input(a).input(flow).attr("source", "test").value();
+    let flow = b.port(1);
     let row = read(a, 1, flow);
     let flow = write(b, 1, y, write(b, 1, row, write(b, 5, y, flow)));
     outputs.push(gather(b, &[0, 1, 2, 5], flow));
 
     let (c, flow) = array(3);
-    let lengths = g.constant(Tensor::vector(&[1i64, 0, 3])).unwrap();
-    let split = g.add_node("TensorArraySplitV3").input(c).input(x).input(lengths).input(flow).output().unwrap();
-    let size = g.add_node("TensorArraySizeV3").input(c).input(split).output().unwrap();
-    let concat = g.add_node("TensorArrayConcatV3").input(c).input(split).attr("dtype", DType::F32).build().unwrap();
-    outputs.extend([size, output(concat, 0), output(concat, 1)]);
+    let lengths = g.constant(Tensor::vector(&[1i64, 0, 3]));
+    let split = g.add_node("TensorArraySplitV3").input(c).input(x).input(lengths).input(flow).value();
+    let size = g.add_node("TensorArraySizeV3").input(c).input(split).value();
+    let concat = g.add_node("TensorArrayConcatV3").input(c).input(split).attr("dtype", DType::F32).value();
+    outputs.extend([size, concat, concat.port(1)]);
     outputs
 }
 
@@ -172,12 +169,11 @@ fn arrays_of_tensors_keep_values_on_the_device() {
     let run = |device: &str, options: SessionOptions| {
         let g = Graph::new();
         for (name, dims) in [("x", &[Some(4), Some(90)][..]), ("y", &[Some(90)])] {
-            let shape = Attr::Shape(engine::PartialShape::new(dims));
-            g.add_node("Placeholder").name(name).attr("dtype", DType::F32).attr("shape", shape).build().unwrap();
+            g.placeholder(name, DType::F32, dims);
         }
         let fetches: Vec<String> = arrays(&g.with_device(device))
             .into_iter()
-            .map(|output| format!("{}:{}", g.node(output.node).unwrap().name, output.port))
+            .map(|value| format!("{}:{}", g.node(value.node()).unwrap().name, value.output().port))
             .collect();
         let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
         let session = Session::new(&g, options).unwrap();
@@ -207,10 +203,9 @@ fn lossy_transfers_are_those_between_cpus() {
     let run = |there: &str, other: Arc<Device>| {
         let g = Graph::new();
         let (here, there) = (g.with_device("/device:CPU:0"), g.with_device(there));
-        let neg = |g: &Graph, x: Output| g.add_node("Neg").input(x).output().unwrap();
-        let x = g.placeholder("x", DType::F32, [None]).unwrap();
-        let back = neg(&there, neg(&there, neg(&here, x)));
-        here.add_node("Neg").name("out").input(back).output().unwrap();
+        let x = -here.value(g.placeholder("x", DType::F32, [None]));
+        let y = -x.with(&there);
+        here.add_node("Neg").name("out").input(-y).value();
         let transfers = TransferOptions { is_lossy: true, ..TransferOptions::default() };
         let devices = vec![Arc::new(Device::cpu(0, usize::MAX)), other];
         let session = Session::new(&g, SessionOptions { devices, transfers, ..SessionOptions::default() }).unwrap();
@@ -243,11 +238,9 @@ fn launches_are_told_their_node() {
     let Some(gpu) = emulator::device(1 << 30) else { return };
     assert!(cuda::attribution::listen(Box::new(Told)) && !cuda::attribution::listen(Box::new(Told)));
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [Some(20), Some(30)]).unwrap();
     let there = g.with_device("/device:GPU:0");
-    let y = there
-        .matmul(x, there.add_node("Transpose").input(x).input(there.int_vector(&[1, 0]).unwrap()).output().unwrap());
-    there.add_node("Softmax").name("out").input(y.unwrap()).build().unwrap();
+    let x = there.value(g.placeholder("x", DType::F32, [Some(20), Some(30)]));
+    there.add_node("Softmax").name("out").input(x.matmul(x.transpose([1, 0]))).value();
     let devices = vec![Arc::new(Device::cpu(0, usize::MAX)), gpu];
     let session = Session::new(&g, SessionOptions { devices, threads: Some(1), ..SessionOptions::default() }).unwrap();
     let step = || session.run(&[("x", numbers(&[20, 30], 1))], &["out"], &[]).unwrap();
@@ -270,38 +263,23 @@ fn launches_are_told_their_node() {
 #[test]
 fn fused_chains() {
     let Some(gpu) = emulator::device(1 << 30) else { return };
-    let build = |g: &Graph| -> Output {
+    let build = |g: &Graph| {
         let [x, y, b] = ["x", "y", "b"].map(|name| g.output(name).unwrap());
         let parts = |v: Output| {
-            let axis = g.constant(Tensor::scalar(1i32)).unwrap();
-            let split = g.add_node("Split").input(axis).input(v).attr("num_split", 2i64).build().unwrap();
-            [0, 1].map(|port| Output { node: split, port })
+            let axis = g.constant(Tensor::scalar(1i32));
+            let split = g.add_node("Split").input(axis).input(v).attr("num_split", 2i64).value();
+            [split, split.port(1)]
         };
         let ([x0, x1], [y0, y1]) = (parts(x), parts(y));
-        let op2 = |op: &str, a: Output, b: Output| g.add_node(op).input(a).input(b).output().unwrap();
-        let op1 = |op: &str, a: Output| g.add_node(op).input(a).output().unwrap();
-        let c = op2("Mul", op1("Sigmoid", op2("AddV2", x0, y1)), op1("Tanh", x1));
-        let d = op2("Sub", op1("Square", c), op2("Mul", y0, b));
-        let axis = g.constant(Tensor::scalar(1i32)).unwrap();
-        let both = g.add_node("ConcatV2").inputs(&[c, d]).input(axis).output().unwrap();
-        g.add_node("Relu").name("out").input(both).output().unwrap()
+        let c = (x0 + y1).sigmoid() * x1.tanh();
+        let d = c.square() - y0 * b;
+        g.add_node("Relu").name("out").input(g.concat(&[c, d], 1)).value();
     };
     let run = |device: &str, options: SessionOptions| {
         let g = Graph::new();
-        for (name, dims) in [("x", [Some(6), Some(80)]), ("y", [Some(6), Some(80)])] {
-            g.add_node("Placeholder")
-                .name(name)
-                .attr("dtype", DType::F32)
-                .attr("shape", Attr::Shape(engine::PartialShape::new(&dims)))
-                .build()
-                .unwrap();
-        }
-        g.add_node("Placeholder")
-            .name("b")
-            .attr("dtype", DType::F32)
-            .attr("shape", Attr::Shape(engine::PartialShape::new(&[Some(40)])))
-            .build()
-            .unwrap();
+        g.placeholder("x", DType::F32, [6, 80]);
+        g.placeholder("y", DType::F32, [6, 80]);
+        g.placeholder("b", DType::F32, [40]);
         build(&g.with_device(device));
         let session = Session::new(&g, options).unwrap();
         let inspected = session.inspect(&["x", "y", "b"], &["out"], &[]).unwrap();

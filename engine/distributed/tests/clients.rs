@@ -24,14 +24,14 @@ fn served(n: usize) -> (Loopback, Server, String) {
 
 fn counter(g: &Graph) {
     let at = on(g, 0);
-    let v = at.variable("v", Tensor::vector(&[1f32, 2.0])).unwrap();
-    g.group("init", &[v.init]).unwrap();
-    let x = g.placeholder("x", DType::F32, [None]).unwrap();
-    let far = on(g, 1).add_node("Neg").name("far").input(x).output().unwrap();
+    let v = at.variable("v", Tensor::vector(&[1f32, 2.0]));
+    g.group("init", &[v.init]);
+    let x = g.placeholder("x", DType::F32, [None]);
+    let far = on(g, 1).add_node("Neg").name("far").input(x).value().output();
     let step = at.add_node("AssignAddVariableOp").name("step").input(v.handle).input(far).attr("dtype", DType::F32);
-    step.build().unwrap();
-    let read = at.add_node("ReadVariableOp").name("read").input(v.handle).attr("dtype", DType::F32);
-    read.output().unwrap();
+    step.value();
+    at.add_node("ReadVariableOp").name("read").input(v.handle).attr("dtype", DType::F32).value();
+    g.check().unwrap();
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn graphs_grow_by_what_clients_send() {
     counter(&g);
     let s = ClientSession::connect(&address, &g.to_def()).unwrap();
     let before = g.n_nodes();
-    on(&g, 1).add_node("Neg").name("twice").input(g.output("far").unwrap()).output().unwrap();
+    on(&g, 1).add_node("Neg").name("twice").input(g.output("far").unwrap()).value();
     let mut more = g.to_def();
     more.node.retain(|node| node.name == "twice");
     let error = s.extend(&more, before + 7).unwrap_err();
@@ -84,10 +84,9 @@ fn steps_end_with_their_deadline_and_with_who_asked_for_them() {
     let g = Graph::new();
     let at = on(&g, 0);
     let types = || Attr::ListType(vec![DType::F32]);
-    let queue = at.add_node("FIFOQueueV2").name("q").attr("component_types", types()).output().unwrap();
+    let queue = at.add_node("FIFOQueueV2").name("q").attr("component_types", types()).value();
     let take = at.add_node("QueueDequeueV2").name("take").input(queue).attr("component_types", types());
-    let taken = take.build().unwrap();
-    on(&g, 1).add_node("Neg").name("taken").input(taken).output().unwrap();
+    on(&g, 1).add_node("Neg").name("taken").input(take.value()).value();
     let s = ClientSession::connect(&address, &g.to_def()).unwrap();
     let options = RunOptions { timeout: Some(Duration::from_millis(50)), ..RunOptions::default() };
     let late = s.run_step(&options, &[], &["taken"], &[]).unwrap_err();
@@ -105,7 +104,7 @@ fn steps_end_with_their_deadline_and_with_who_asked_for_them() {
     });
     // At the workers, too: the next step finds nothing left of it.
     let x = Graph::new();
-    on(&x, 1).named_constant("x", Tensor::scalar(1f32)).unwrap();
+    on(&x, 1).named_constant("x", Tensor::scalar(1f32));
     common::until("the step is over", || {
         let other = ClientSession::connect(&address, &x.to_def()).unwrap();
         other.run(&[], &["x"], &[]).unwrap();

@@ -37,7 +37,7 @@ fn soft() -> MasterOptions {
 
 fn vector(g: &Graph, name: &str, n: usize) -> Output {
     let values: Vec<f32> = (0..n).map(|i| i as f32 / 7.0).collect();
-    g.named_constant(name, Tensor::from_vec([n], values).unwrap()).unwrap()
+    g.named_constant(name, Tensor::from_vec([n], values).unwrap()).output()
 }
 
 #[test]
@@ -57,10 +57,9 @@ fn values_of_all_types_cross_between_tasks() {
     ];
     for (i, value) in values.iter().enumerate() {
         let g = Graph::new();
-        let x = g.placeholder("x", value.dtype(), engine::PartialShape::unknown()).unwrap();
-        let mut at = x;
+        let mut at = g.placeholder("x", value.dtype(), engine::PartialShape::unknown()).output();
         for task in [1, 2, 0] {
-            at = on(&g, task).add_node("Identity").name(&format!("hop{task}")).input(at).output().unwrap();
+            at = on(&g, task).add_node("Identity").name(&format!("hop{task}")).input(at).value().output();
         }
         let s = cluster.master.session(&g).unwrap();
         for _ in 0..3 {
@@ -79,11 +78,11 @@ fn devices_have_the_names_of_their_tasks() {
     assert_eq!(cluster.master.devices().unwrap(), [names(0), names(1)].concat());
     let g = Graph::new();
     let x = vector(&g.with_device("/job:worker/task:1/cpu:1"), "x", 5);
-    g.with_device("/job:worker/task:1/cpu:0").add_node("Neg").name("y").input(x).output().unwrap();
+    g.with_device("/job:worker/task:1/cpu:0").add_node("Neg").name("y").input(x).value();
     let s = cluster.master.session(&g).unwrap();
     assert_eq!(s.run(&[], &["y"], &[]).unwrap(), local(&g).run(&[], &["y"], &[]).unwrap());
-    let p = g.placeholder("p", DType::F32, [None]).unwrap();
-    g.with_device("/job:worker/task:2").add_node("Neg").name("z").input(p).output().unwrap();
+    let p = g.placeholder("p", DType::F32, [None]);
+    g.with_device("/job:worker/task:2").add_node("Neg").name("z").input(p).value();
     let error = s.run(&[("p", Tensor::vector(&[1f32]))], &["z"], &[]).unwrap_err().to_string();
     assert!(error.contains("node z (op Neg) asks for /job:worker/task:2"), "{error}");
 }
@@ -92,13 +91,13 @@ fn devices_have_the_names_of_their_tasks() {
 fn variables_live_in_their_tasks_and_outlive_sessions() {
     let cluster = loopback(2, MasterOptions::default());
     let g = Graph::new();
-    let v = on(&g, 0).variable("v", Tensor::vector(&[1f32, 2.0])).unwrap();
-    let w = on(&g, 1).variable("w", Tensor::vector(&[10f32, 20.0])).unwrap();
-    g.group("init", &[v.init, w.init]).unwrap();
-    let sum = on(&g, 1).add_node("AddV2").name("sum").input(v.value).input(w.value).output().unwrap();
+    let v = on(&g, 0).variable("v", Tensor::vector(&[1f32, 2.0]));
+    let w = on(&g, 1).variable("w", Tensor::vector(&[10f32, 20.0]));
+    g.group("init", &[v.init, w.init]);
+    let sum = on(&g, 1).add_node("AddV2").name("sum").input(v.value).input(w.value).value().output();
     let at = on(&g, 0);
     let assign = at.add_node("AssignAddVariableOp").name("step").input(v.handle).input(sum);
-    assign.attr("dtype", DType::F32).build().unwrap();
+    assign.attr("dtype", DType::F32).value();
     let s = cluster.master.session(&g).unwrap();
     let error = s.run(&[], &["sum"], &[]).unwrap_err();
     assert!(error.to_string().contains("is not initialised"), "{error}");
@@ -120,11 +119,11 @@ fn variables_live_in_their_tasks_and_outlive_sessions() {
 fn kernels_with_state_are_shared_by_the_signatures_of_a_session() {
     let cluster = loopback(2, MasterOptions::default());
     let g = Graph::new();
-    let shape = g.named_constant("shape", Tensor::vector(&[4i32])).unwrap();
+    let shape = g.named_constant("shape", Tensor::vector(&[4i32]));
     let at = on(&g, 1);
     let random = at.add_node("RandomUniform").name("r").input(shape).attr("dtype", DType::F32);
-    let r = random.attr("seed", 7i64).attr("seed2", 8i64).output().unwrap();
-    on(&g, 0).add_node("Neg").name("n").input(r).output().unwrap();
+    let r = random.attr("seed", 7i64).attr("seed2", 8i64).value();
+    on(&g, 0).add_node("Neg").name("n").input(r).value();
     let (far, near) = (cluster.master.session(&g).unwrap(), local(&g));
     for fetches in [&["r"][..], &["n"], &["r", "n"], &["r"]] {
         assert_eq!(far.run(&[], fetches, &[]).unwrap(), near.run(&[], fetches, &[]).unwrap(), "{fetches:?}");
@@ -137,7 +136,7 @@ struct Recipe(Vec<(u8, usize, usize, Option<usize>)>);
 
 impl Recipe {
     fn build(&self, g: &Graph) -> Vec<String> {
-        let mut made = vec![g.placeholder("x", DType::F32, [Some(17)]).unwrap(), vector(g, "c", 17)];
+        let mut made = vec![g.placeholder("x", DType::F32, [Some(17)]).output(), vector(g, "c", 17)];
         for (i, (op, a, b, task)) in self.0.iter().enumerate() {
             let (a, b) = (made[a % made.len()], made[b % made.len()]);
             let handle = task.map_or_else(|| g.clone(), |task| on(g, task));
@@ -146,7 +145,7 @@ impl Recipe {
             // Every third waits for the first besides.
             let node = if i % 3 == 2 { node.after(&[made[2].node]) } else { node };
             let node = if matches!(op, "Neg" | "Tanh") { node } else { node.input(b) };
-            made.push(node.output().unwrap());
+            made.push(node.value().output());
         }
         (0..self.0.len()).map(|i| format!("n{i}")).collect()
     }
@@ -183,11 +182,11 @@ proptest! {
 fn errors_name_the_task_and_the_node_and_end_the_step_everywhere() {
     let cluster = loopback(3, MasterOptions::default());
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [None]).unwrap();
-    let two = g.named_constant("two", Tensor::vector(&[2i32])).unwrap();
-    let bad = on(&g, 1).add_node("Reshape").name("bad").input(x).input(two).output().unwrap();
-    let far = on(&g, 2).add_node("Neg").name("far").input(bad).output().unwrap();
-    on(&g, 0).add_node("Neg").name("farther").input(far).output().unwrap();
+    let x = g.placeholder("x", DType::F32, [None]);
+    let two = g.named_constant("two", Tensor::vector(&[2i32]));
+    let bad = on(&g, 1).add_node("Reshape").name("bad").input(x).input(two).value().output();
+    let far = on(&g, 2).add_node("Neg").name("far").input(bad).value().output();
+    on(&g, 0).add_node("Neg").name("farther").input(far).value();
     let s = cluster.master.session(&g).unwrap();
     for _ in 0..10 {
         let error = s.run(&[("x", Tensor::vector(&[1f32, 2.0, 3.0]))], &["farther"], &[]).unwrap_err();
@@ -208,13 +207,13 @@ fn errors_name_the_task_and_the_node_and_end_the_step_everywhere() {
 fn queue(g: &Graph) {
     let at = on(g, 0);
     let queue = at.add_node("FIFOQueueV2").name("q").attr("component_types", Attr::ListType(vec![DType::F32]));
-    let queue = queue.attr("capacity", 4i64).output().unwrap();
-    let x = g.placeholder("x", DType::F32, engine::PartialShape::scalar()).unwrap();
-    at.add_node("QueueEnqueueV2").name("put").input(queue).inputs(&[x]).build().unwrap();
-    at.add_node("QueueCloseV2").name("close").input(queue).build().unwrap();
+    let queue = queue.attr("capacity", 4i64).value();
+    let x = g.placeholder("x", DType::F32, engine::PartialShape::scalar());
+    at.add_node("QueueEnqueueV2").name("put").input(queue).inputs(&[x]).value();
+    at.add_node("QueueCloseV2").name("close").input(queue).value();
     let take = at.add_node("QueueDequeueV2").name("take").input(queue);
-    let taken = take.attr("component_types", Attr::ListType(vec![DType::F32])).build().unwrap();
-    on(g, 1).add_node("Neg").name("taken").input(taken).output().unwrap();
+    let taken = take.attr("component_types", Attr::ListType(vec![DType::F32])).value();
+    on(g, 1).add_node("Neg").name("taken").input(taken).value();
 }
 
 #[test]
@@ -276,10 +275,10 @@ fn a_step_that_waits_says_for_what() {
 fn concurrent_steps_do_not_mix_their_values() {
     let cluster = loopback(3, MasterOptions::default());
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [Some(64)]).unwrap();
-    let mut last = x;
+    let x = g.placeholder("x", DType::F32, [Some(64)]);
+    let mut last = x.output();
     for i in 0..12 {
-        last = on(&g, i % 3).add_node("AddV2").name(&format!("n{i}")).input(last).input(x).output().unwrap();
+        last = on(&g, i % 3).add_node("AddV2").name(&format!("n{i}")).input(last).input(x).value().output();
     }
     let s = cluster.master.session(&g).unwrap();
     std::thread::scope(|scope| {
@@ -306,7 +305,7 @@ fn extending_the_graph_keeps_what_runs() {
     let before = s.run(&[], &["x"], &[]).unwrap();
     let more = Graph::new();
     more.import(&g.to_def(), "").unwrap();
-    on(&more, 1).add_node("Neg").name("y").input(more.output("x").unwrap()).output().unwrap();
+    on(&more, 1).add_node("Neg").name("y").input(more.output("x").unwrap()).value();
     let mut def = more.to_def();
     def.node.retain(|node| node.name == "y");
     assert!(s.extend(&def, Some(99)).is_err());
@@ -320,9 +319,9 @@ fn lossy_transfers_drop_the_lower_half() {
     let transfers = TransferOptions { is_lossy: true, ..TransferOptions::default() };
     let cluster = loopback(2, MasterOptions { transfers, ..MasterOptions::default() });
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [None]).unwrap();
-    let a = on(&g, 0).add_node("Neg").name("a").input(x).output().unwrap();
-    on(&g, 1).add_node("Neg").name("b").input(a).output().unwrap();
+    let x = g.placeholder("x", DType::F32, [None]);
+    let a = on(&g, 0).add_node("Neg").name("a").input(x).value().output();
+    on(&g, 1).add_node("Neg").name("b").input(a).value();
     let values: Vec<f32> = (1..500).map(|i| (i as f32).sin() * 1e3).collect();
     let got = cluster.master.session(&g).unwrap().run(&[("x", Tensor::vector(&values))], &["b"], &[]).unwrap();
     let shortened: Vec<f32> = values.iter().map(|v| f32::from_bits(v.to_bits() & 0xffff_0000)).collect();
@@ -334,25 +333,22 @@ fn sparse_gradients_cross_as_slices() {
     let cluster = loopback(2, MasterOptions::default());
     let g = Graph::new();
     let table = Tensor::from_vec([1000, 8], (0..8000).map(|i| (i % 97) as f32 / 97.0).collect()).unwrap();
-    let v = on(&g, 0).variable("table", table).unwrap();
-    let words = g.placeholder("words", DType::I32, [None]).unwrap();
-    let axis = g.named_constant("axis", Tensor::scalar(0i32)).unwrap();
+    let v = on(&g, 0).variable("table", table);
+    let words = g.placeholder("words", DType::I32, [None]);
     let far = on(&g, 1);
     let rows = far.add_node("ResourceGather").name("rows").input(v.handle).input(words).attr("dtype", DType::F32);
     // The handle means something where the variable is.
-    let rows = rows.device("/job:worker/task:0").output().unwrap();
-    let square = far.add_node("Mul").name("square").input(rows).input(rows).output().unwrap();
-    let loss = far.sum_all(square).unwrap();
+    let rows = rows.device("/job:worker/task:0").value();
+    let loss = far.add_node("Mul").name("square").input(rows).input(rows).value().sum_all().output();
     let update = Optimizer::Momentum { momentum: 0.0 };
     let grads = engine::gradients::gradients(&far, &[loss], &[v.value], &[]).unwrap();
-    let rate = g.named_constant("rate", 0.1f32).unwrap();
+    let rate = g.named_constant("rate", 0.1f32);
     let mut slots = engine::optimizer::Slots::default();
     let applied = update.apply(&on(&g, 0), &[v], &grads, rate, &mut slots).unwrap();
     let mut init = vec![v.init];
     init.extend(applied.init);
-    g.group("init", &init).unwrap();
+    g.group("init", &init);
     let (step, loss, value) = (g.node(applied.op).unwrap().name.to_string(), name(&g, loss), name(&g, v.value));
-    let _ = axis;
     let feed = [("words", Tensor::vector(&[3i32, 500, 3, 999]))];
     let (s, l) = (cluster.master.session(&g).unwrap(), local(&g));
     s.run(&[], &[], &["init"]).unwrap();

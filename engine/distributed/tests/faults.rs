@@ -19,13 +19,13 @@ use net::{Connection, Handler, Identity, Incoming, Limits, NetError};
 fn waiting(g: &Graph) {
     let at = on(g, 0);
     let queue = at.add_node("FIFOQueueV2").name("q").attr("component_types", Attr::ListType(vec![DType::F32]));
-    let queue = queue.output().unwrap();
+    let queue = queue.value();
     let take = at.add_node("QueueDequeueV2").name("take").input(queue);
-    let taken = take.attr("component_types", Attr::ListType(vec![DType::F32])).build().unwrap();
-    let far = on(g, 1).add_node("Neg").name("far").input(taken).output().unwrap();
-    on(g, 2).add_node("Neg").name("farther").input(far).output().unwrap();
-    let x = on(g, 1).named_constant("x", Tensor::scalar(1f32)).unwrap();
-    on(g, 2).add_node("Neg").name("fine").input(x).output().unwrap();
+    let taken = take.attr("component_types", Attr::ListType(vec![DType::F32])).value();
+    let far = on(g, 1).add_node("Neg").name("far").input(taken).value().output();
+    on(g, 2).add_node("Neg").name("farther").input(far).value();
+    let x = on(g, 1).named_constant("x", Tensor::scalar(1f32)).output();
+    on(g, 2).add_node("Neg").name("fine").input(x).value();
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_reset_ends_the_steps_of_other_masters_first() {
     cluster.workers[0].watch_resets(Arc::new(watcher));
     let g = Graph::new();
     waiting(&g);
-    let v = on(&g, 0).variable("v", Tensor::scalar(1f32)).unwrap();
+    let v = on(&g, 0).variable("v", Tensor::scalar(1f32));
     let value = common::name(&g, v.value);
     let read = |s: &distributed::Session| s.run(&[], &[&value], &[]);
     let init = g.node(v.init).unwrap().name.to_string();
@@ -172,8 +172,8 @@ impl Handler for Quiet {
 fn what_may_not_be_sent_ends_the_connection() {
     let cluster = loopback(2, MasterOptions::default());
     let g = Graph::new();
-    let x = on(&g, 0).named_constant("x", Tensor::vector(&[1f32; 100])).unwrap();
-    on(&g, 1).add_node("Neg").name("y").input(x).output().unwrap();
+    let x = on(&g, 0).named_constant("x", Tensor::vector(&[1f32; 100])).output();
+    on(&g, 1).add_node("Neg").name("y").input(x).value();
     let s = cluster.master.session(&g).unwrap();
     let to = cluster.workers[0].address();
     for (sender, n) in [("/job:worker/task:1", 0u8), ("master", 1), ("somebody", 2)] {
@@ -200,10 +200,10 @@ fn a_tensor_over_the_limit_fails_the_step_and_loses_nobody() {
     let workers = [start(0), start(1)];
     let master = Master::new(cluster_of(&workers), MasterOptions::default());
     let g = Graph::new();
-    let n = g.placeholder("n", DType::I32, [Some(1)]).unwrap();
-    let zero = on(&g, 0).named_constant("zero", 1f32).unwrap();
-    let x = on(&g, 0).add_node("Fill").name("x").input(n).input(zero).output().unwrap();
-    on(&g, 1).add_node("Neg").name("y").input(x).output().unwrap();
+    let n = g.placeholder("n", DType::I32, [Some(1)]);
+    let zero = on(&g, 0).named_constant("zero", 1f32).output();
+    let x = on(&g, 0).add_node("Fill").name("x").input(n).input(zero).value().output();
+    on(&g, 1).add_node("Neg").name("y").input(x).value();
     let s = master.session(&g).unwrap();
     let run = |n: i32| s.run(&[("n", Tensor::vector(&[n]))], &["y"], &[]);
     assert_eq!(run(100).unwrap()[0].len(), 100);

@@ -34,9 +34,9 @@ fn members_compute_together_and_strangers_do_not_join() {
     let (_others, stranger) = member("job");
     let workers = [start(0, &security), start(1, &security)];
     let graph = Graph::new();
-    let x = on(&graph, 0).named_constant("x", Tensor::vector(&[1f32; 50_000])).unwrap();
-    let y = on(&graph, 1).add_node("Neg").input(x).output().unwrap();
-    let z = on(&graph, 0).add_node("Neg").input(y).output().unwrap();
+    let (here, there) = (on(&graph, 0), on(&graph, 1));
+    let x = here.named_constant("x", Tensor::vector(&[1f32; 50_000]));
+    let z = -(-x.with(&there)).with(&here);
     let (fetch, expected) = (name(&graph, z), [Tensor::vector(&[1f32; 50_000])]);
     // Who is to join has the time that it takes.
     let patient = MasterOptions { patience: Duration::from_secs(20), limits: limits(), ..options(Some(&security)) };

@@ -84,7 +84,7 @@ fn null_steps(n: usize) {
         let g = Graph::new();
         let targets: Vec<String> = (0..n).map(|task| format!("null{task}")).collect();
         for (task, target) in targets.iter().enumerate() {
-            g.with_device(&format!("/job:worker/task:{task}")).add_node("NoOp").name(target).build().unwrap();
+            g.with_device(&format!("/job:worker/task:{task}")).group(target, &[]);
         }
         let master = Master::new(cluster.cluster(), MasterOptions::default());
         let session = master.session(&g).unwrap();

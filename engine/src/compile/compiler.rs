@@ -105,18 +105,12 @@ impl Compiler {
         fetches: &[&str],
         targets: &[&str],
     ) -> Result<Signature, GraphError> {
+        self.graph.check()?;
         Ok(Signature {
             feeds: feeds.map(|name| self.graph.output(name)).collect::<Result<_, _>>()?,
             fetches: fetches.iter().map(|name| self.graph.output(name)).collect::<Result<_, _>>()?,
-            targets: targets.iter().map(|name| self.target(name)).collect::<Result<_, _>>()?,
+            targets: targets.iter().map(|name| self.graph.node_of(name)).collect::<Result<_, _>>()?,
         })
-    }
-
-    /// The node that a target (`node` or `node:port`) means; unlike a fetch it needs no output.
-    fn target(&self, name: &str) -> Result<NodeId, GraphError> {
-        let node = name.rsplit_once(':').map_or(name, |(node, _)| node);
-        let found = self.graph.nodes().find(node).map(|node| node.id);
-        found.ok_or_else(|| GraphError::NoSuchNode { name: node.to_owned() })
     }
 
     /// The plan of a signature.
@@ -155,8 +149,8 @@ impl Compiler {
     pub fn plan_of_function(&self, f: &FuncRef, given: &[DType], types: &[DType]) -> Result<Plan, CompileError> {
         let added = |error: GraphError| CompileError::from(FunctionError::from(error));
         let graph = self.graph.with_same_functions();
-        let arg = |dtype: &DType| graph.placeholder("arg", *dtype, PartialShape::unknown());
-        let feeds = given.iter().map(arg).collect::<Result<Vec<_>, _>>().map_err(added)?;
+        let arg = |dtype: &DType| graph.placeholder("arg", *dtype, PartialShape::unknown()).try_output();
+        let feeds: Vec<Output> = given.iter().map(arg).collect::<Result<_, _>>().map_err(added)?;
         let call = graph.add_node("PartitionedCall").name("call").inputs(&feeds).attr("f", Attr::Func(f.clone()));
         let (tin, tout) = (Attr::ListType(given.to_vec()), Attr::ListType(types.to_vec()));
         let call = call.attr("Tin", tin).attr("Tout", tout).build().map_err(added)?;

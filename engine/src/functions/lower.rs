@@ -352,7 +352,7 @@ impl Lowering<'_> {
         };
         let (index, guarded) = (node.inputs[0], self.guarded(node)?);
         let is = |op: &str, i: usize| -> Done<Output> {
-            let i = guarded.constant(Tensor::scalar(i as i32))?;
+            let i = guarded.constant(Tensor::scalar(i as i32)).try_output()?;
             Ok(graph.add_node(op).input(index).input(i).output()?)
         };
         let mut branches = Vec::new();

@@ -88,7 +88,8 @@ fn enter(lowering: &Lowering<'_>, node: &Node, graph: &Graph) -> Done<Vec<Variab
         });
     }
     if variables.iter().all(|v| matches!(v, Variable::Invariant { .. })) {
-        variables.push(changing(lowering.guarded(node)?.constant(Tensor::scalar(false))?, PartialShape::scalar())?);
+        let nothing = lowering.guarded(node)?.constant(Tensor::scalar(false)).try_output()?;
+        variables.push(changing(nothing, PartialShape::scalar())?);
     }
     Ok(variables)
 }

@@ -65,7 +65,7 @@ fn infer(
     let graph = Graph::for_inference(Arc::clone(library), budget.clone());
     let mut names = Vec::with_capacity(args.len());
     for (i, arg) in args.iter().enumerate() {
-        let placeholder = graph.placeholder(&format!("arg_{i}"), arg.dtype, arg.shape.clone())?;
+        let placeholder = graph.placeholder(&format!("arg_{i}"), arg.dtype, arg.shape.clone()).try_output()?;
         names.push(format!("arg_{i}:{}", placeholder.port));
     }
     let types: Vec<i32> = args.iter().map(|arg| arg.dtype as i32).collect();

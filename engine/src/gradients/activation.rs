@@ -1,6 +1,5 @@
 //! Gradients of the rectifiers' family, twice where the first gradient is an op of its own.
 
-use super::nn::with_attrs;
 use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Unary};
 
@@ -23,13 +22,13 @@ static ACTIVATION: &[GradientSpec] = &[
 ];
 
 fn leaky_relu(c: &GradientContext<'_>) -> Done {
-    c.set(0, with_attrs(c, "LeakyReluGrad", &[c.grad(0), c.input(0)]));
+    c.set(0, c.op_with_node_attrs("LeakyReluGrad", &[c.grad(0), c.input(0)]));
     Ok(())
 }
 
 /// Linear in the gradients; the steps in the features have no slope.
 fn again(c: &GradientContext<'_>) -> Done {
-    c.set(0, with_attrs(c, c.node().op.name, &[c.grad(0), c.input(1)]));
+    c.set(0, c.op_with_node_attrs(c.node().op.name, &[c.grad(0), c.input(1)]));
     Ok(())
 }
 

@@ -43,18 +43,6 @@ pub(super) fn all_grads(c: &GradientContext<'_>) -> Vec<Output> {
     (0..c.node().outputs.len()).map(|i| c.grad(i).output()).collect()
 }
 
-/// A node of `op` that has the attributes of these names from the rule's node, as far as that has them.
-pub(super) fn op_with_attrs<'a>(
-    c: &GradientContext<'a>,
-    op: &'a str,
-    inputs: &[Value<'a>],
-    names: &[&str],
-) -> Value<'a> {
-    let node = inputs.iter().fold(c.add_node(op), |node, input| node.input(*input));
-    let own = names.iter().filter_map(|name| c.node().attrs.get_key_value(*name));
-    own.fold(node, |node, (name, value)| node.attr(name, value.clone())).value()
-}
-
 /// The shape as integers of this type.
 pub(super) fn shape_as(of: Value<'_>, dtype: DType) -> Value<'_> {
     of.graph().add_node("Shape").input(of).attr("out_type", dtype).value()
@@ -66,7 +54,7 @@ pub(super) fn as_i32(ints: Value<'_>) -> Value<'_> {
 
 /// The sum of all elements.
 pub(super) fn total(of: Value<'_>) -> Value<'_> {
-    of.reshape(of.graph().ints(&[-1])).sum(of.graph().ints(&[0]))
+    of.reshape([-1]).sum([0])
 }
 
 /// Cuts the gradient of a concatenation apart again; `axis` may be anything that runs.
@@ -143,20 +131,17 @@ fn slice(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-/// Which of a strided slice's bounds to ignore.
-const MASKS: &[&str] = &["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
-
 fn strided_slice(c: &GradientContext<'_>) -> Done {
     let (g, x, begin, end, strides) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.input(3));
     let shape = shape_as(x, begin.dtype());
-    c.set(0, op_with_attrs(c, "StridedSliceGrad", &[shape, begin, end, strides, g], MASKS));
+    c.set(0, c.op_with_node_attrs("StridedSliceGrad", &[shape, begin, end, strides, g]));
     Ok(())
 }
 
 /// Linear in what it puts back: the slice of the gradient.
 fn strided_slice_grad(c: &GradientContext<'_>) -> Done {
     let (g, begin, end, strides) = (c.grad(0), c.input(1), c.input(2), c.input(3));
-    c.set(4, op_with_attrs(c, "StridedSlice", &[g, begin, end, strides], MASKS));
+    c.set(4, c.op_with_node_attrs("StridedSlice", &[g, begin, end, strides]));
     Ok(())
 }
 
@@ -169,7 +154,7 @@ fn tile(c: &GradientContext<'_>) -> Done {
         return Ok(());
     }
     let pairs = [multiples.output(), shape_as(x, multiples.dtype()).output()];
-    let split = c.add_node("Pack").inputs(&pairs).attr("axis", 1i64).value().reshape(c.graph().ints(&[-1]));
+    let split = c.add_node("Pack").inputs(&pairs).attr("axis", 1i64).value().reshape([-1]);
     let copies = g.reshape(split);
     let axes = match rank {
         Some(rank) => c.graph().ints(&(0..rank as i32).map(|i| 2 * i).collect::<Vec<_>>()),

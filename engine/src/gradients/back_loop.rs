@@ -153,7 +153,7 @@ impl BackLoop {
         let b_enter = enter(&scope, count, frame, false)?;
         let b_merge = scope.add_node("Merge").name("b_count").inputs(&[b_enter, b_enter]).build()?;
         let at = place.at_scope(scope.scope_name());
-        let one = enter(&scope, at.constant(Tensor::scalar(1i32))?, frame, true)?;
+        let one = enter(&scope, at.constant(Tensor::scalar(1i32)).try_output()?, frame, true)?;
         let goes_on = scope.add_node("GreaterEqual").name("b_count/pred").input(b_merge).input(one).output()?;
         let condition = scope.add_node("LoopCond").name("b_count/cond").input(goes_on).output()?;
         let b_switch = scope.add_node("Switch").input(b_merge).input(condition).build()?;

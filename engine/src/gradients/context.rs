@@ -6,7 +6,7 @@ use super::back_loop::stack_of;
 use super::error::GradientError;
 use super::place::Place;
 use crate::graph::{Graph, Node, NodeBuilder, Output, Value};
-use crate::ops::OpKind;
+use crate::ops::{self, OpKind};
 
 /// A node, the gradients of its outputs, and where those of its inputs go.
 ///
@@ -49,6 +49,17 @@ impl<'a> GradientContext<'a> {
     /// Adds a node of `op` whose inputs are single outputs.
     pub fn op(&self, op: &str, inputs: &[Value<'_>]) -> Value<'a> {
         let node = inputs.iter().fold(self.graph.add_node(op), |node, input| node.input(*input));
+        self.value(node.value().output())
+    }
+
+    /// As [`GradientContext::op`], with those of the node's attributes that `op` has too, and that its inputs do not tell.
+    pub fn op_with_node_attrs(&self, op: &str, inputs: &[Value<'_>]) -> Value<'a> {
+        let def = ops::lookup(op);
+        let is_told = |name: &str| def.is_some_and(|def| def.inputs.iter().any(|input| input.ty.tells(name)));
+        let shared = def.into_iter().flat_map(|def| &def.attrs).filter(|attr| !is_told(attr.name));
+        let shared = shared.filter_map(|attr| Some((attr.name, self.node.attrs.get(attr.name)?)));
+        let node = shared.fold(self.graph.add_node(op), |node, (name, value)| node.attr(name, value.clone()));
+        let node = inputs.iter().fold(node, |node, input| node.input(*input));
         self.value(node.value().output())
     }
 

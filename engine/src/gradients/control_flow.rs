@@ -42,7 +42,7 @@ fn merge(c: &GradientContext<'_>) -> Done {
         return Ok(());
     }
     for i in 0..c.node().inputs.len() {
-        let alive = c.output(1).equal(c.graph().tensor(Tensor::scalar(i as i32)));
+        let alive = c.output(1).equal(c.graph().constant(Tensor::scalar(i as i32)));
         c.set(i, grad.op_with("Switch", alive).port(1));
     }
     Ok(())

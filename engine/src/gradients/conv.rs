@@ -1,7 +1,6 @@
 //! Gradients of convolutions. A convolution is linear in its input and in its filter, and so are its gradients: each
 //! leads to the two others.
 
-use super::nn::with_attrs;
 use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function};
 
@@ -36,30 +35,30 @@ const THREE: Kind = Kind { forward: "Conv3D", to_input: "Conv3DBackpropInputV2",
 
 fn forward(c: &GradientContext<'_>, kind: &Kind) -> Done {
     let (g, input, filter) = (c.grad(0), c.input(0), c.input(1));
-    c.set(0, with_attrs(c, kind.to_input, &[c.shape_of(input), filter, g]));
-    c.set(1, with_attrs(c, kind.to_filter, &[input, c.shape_of(filter), g]));
+    c.set(0, c.op_with_node_attrs(kind.to_input, &[c.shape_of(input), filter, g]));
+    c.set(1, c.op_with_node_attrs(kind.to_filter, &[input, c.shape_of(filter), g]));
     Ok(())
 }
 
 /// Inputs: sizes, filter, gradient of the output.
 fn to_input(c: &GradientContext<'_>, kind: &Kind) -> Done {
     let (g, filter, dy) = (c.grad(0), c.input(1), c.input(2));
-    c.set(1, with_attrs(c, kind.to_filter, &[g, c.shape_of(filter), dy]));
-    c.set(2, with_attrs(c, kind.forward, &[g, filter]));
+    c.set(1, c.op_with_node_attrs(kind.to_filter, &[g, c.shape_of(filter), dy]));
+    c.set(2, c.op_with_node_attrs(kind.forward, &[g, filter]));
     Ok(())
 }
 
 /// Inputs: input, sizes of the filter, gradient of the output.
 fn to_filter(c: &GradientContext<'_>, kind: &Kind) -> Done {
     let (g, input, dy) = (c.grad(0), c.input(0), c.input(2));
-    c.set(0, with_attrs(c, kind.to_input, &[c.shape_of(input), g, dy]));
-    c.set(2, with_attrs(c, kind.forward, &[input, g]));
+    c.set(0, c.op_with_node_attrs(kind.to_input, &[c.shape_of(input), g, dy]));
+    c.set(2, c.op_with_node_attrs(kind.forward, &[input, g]));
     Ok(())
 }
 
 fn dilation(c: &GradientContext<'_>) -> Done {
     let inputs = [c.input(0), c.input(1), c.grad(0)];
-    c.set(0, with_attrs(c, "Dilation2DBackpropInput", &inputs));
-    c.set(1, with_attrs(c, "Dilation2DBackpropFilter", &inputs));
+    c.set(0, c.op_with_node_attrs("Dilation2DBackpropInput", &inputs));
+    c.set(1, c.op_with_node_attrs("Dilation2DBackpropFilter", &inputs));
     Ok(())
 }

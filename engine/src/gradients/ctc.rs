@@ -9,6 +9,6 @@ static CTC: &[GradientSpec] = &[("CTCLoss", Function(loss)), ("CTCLossV2", Funct
 fn loss(c: &GradientContext<'_>) -> Done {
     let (g, of_inputs) = (c.grad(0), c.output(1));
     // One loss for each sequence of the batch, which is the middle dimension.
-    c.set(0, g.reshape(c.graph().ints(&[1, -1, 1])) * of_inputs);
+    c.set(0, g.reshape([1, -1, 1]) * of_inputs);
     Ok(())
 }

@@ -1,34 +1,34 @@
 //! Gradients of ops that move elements, choose them by indices, or run along an axis.
 
-use super::array::{all_grads, as_i32, cut_apart, identity, op_with_attrs, shape_as, total};
+use super::array::{all_grads, as_i32, cut_apart, identity, shape_as, total};
 use super::context::conjugate;
 use super::math::{spread, with_kept_axes};
 use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
 use crate::dtype::DType;
-use crate::graph::{Output, Value};
+use crate::graph::Value;
 use crate::tensor::Tensor;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static MOVES: &[GradientSpec] = &[
     ("Pad", Function(pad)),
     ("PadV2", Function(pad)),
-    ("MirrorPad", Function(|c| same_again(c, "MirrorPadGrad", &["mode"]))),
-    ("MirrorPadGrad", Function(|c| same_again(c, "MirrorPad", &["mode"]))),
-    ("Reverse", Function(|c| same_again(c, "Reverse", &[]))),
-    ("ReverseV2", Function(|c| same_again(c, "ReverseV2", &[]))),
-    ("ReverseSequence", Function(|c| same_again(c, "ReverseSequence", &["seq_dim", "batch_dim"]))),
+    ("MirrorPad", Function(|c| same_again(c, "MirrorPadGrad"))),
+    ("MirrorPadGrad", Function(|c| same_again(c, "MirrorPad"))),
+    ("Reverse", Function(|c| same_again(c, "Reverse"))),
+    ("ReverseV2", Function(|c| same_again(c, "ReverseV2"))),
+    ("ReverseSequence", Function(|c| same_again(c, "ReverseSequence"))),
     ("Roll", Function(roll)),
     ("Concat", Function(|c| cut_apart(c, 1..c.node().inputs.len(), c.input(0)))),
     ("Split", Function(|c| join(c, 1, 0))),
     ("SplitV", Function(|c| join(c, 0, 2))),
     ("ConjugateTranspose", Function(conjugate_transpose)),
-    ("SpaceToBatch", Function(|c| same_again(c, "BatchToSpace", &["block_size"]))),
-    ("BatchToSpace", Function(|c| same_again(c, "SpaceToBatch", &["block_size"]))),
-    ("SpaceToBatchND", Function(|c| same_again(c, "BatchToSpaceND", &[]))),
-    ("BatchToSpaceND", Function(|c| same_again(c, "SpaceToBatchND", &[]))),
-    ("SpaceToDepth", Function(|c| same_again(c, "DepthToSpace", &["block_size", "data_format"]))),
-    ("DepthToSpace", Function(|c| same_again(c, "SpaceToDepth", &["block_size", "data_format"]))),
+    ("SpaceToBatch", Function(|c| same_again(c, "BatchToSpace"))),
+    ("BatchToSpace", Function(|c| same_again(c, "SpaceToBatch"))),
+    ("SpaceToBatchND", Function(|c| same_again(c, "BatchToSpaceND"))),
+    ("BatchToSpaceND", Function(|c| same_again(c, "SpaceToBatchND"))),
+    ("SpaceToDepth", Function(|c| same_again(c, "DepthToSpace"))),
+    ("DepthToSpace", Function(|c| same_again(c, "SpaceToDepth"))),
     ("ExtractImagePatches", Function(patches)),
     ("Snapshot", Function(identity)),
     ("EnsureShape", Function(identity)),
@@ -45,8 +45,8 @@ static MOVES: &[GradientSpec] = &[
     ("MatrixSetDiag", Function(matrix_set_diag)),
     ("MatrixSetDiagV2", Function(matrix_set_diag)),
     ("MatrixSetDiagV3", Function(matrix_set_diag)),
-    ("MatrixBandPart", Function(|c| same_again(c, "MatrixBandPart", &[]))),
-    ("BatchMatrixBandPart", Function(|c| same_again(c, "BatchMatrixBandPart", &[]))),
+    ("MatrixBandPart", Function(|c| same_again(c, "MatrixBandPart"))),
+    ("BatchMatrixBandPart", Function(|c| same_again(c, "BatchMatrixBandPart"))),
     ("Bitcast", Zero),
 ];
 
@@ -97,22 +97,16 @@ fn of_gradient(c: &GradientContext<'_>, op: &str) -> Done {
 }
 
 /// An op of the gradient in place of the first input, the other inputs being those of the node.
-fn same_again(c: &GradientContext<'_>, op: &'static str, names: &[&str]) -> Done {
+fn same_again(c: &GradientContext<'_>, op: &str) -> Done {
     let mut inputs = vec![c.grad(0)];
     inputs.extend((1..c.node().inputs.len()).map(|i| c.input(i)));
-    c.set(0, op_with_attrs(c, op, &inputs, names));
+    c.set(0, c.op_with_node_attrs(op, &inputs));
     Ok(())
-}
-
-/// Vectors, one after the other.
-fn joined<'a>(c: &GradientContext<'a>, parts: &[Value<'a>]) -> Value<'a> {
-    let parts: Vec<Output> = parts.iter().map(|part| part.output()).collect();
-    c.add_node("ConcatV2").inputs(&parts).input(c.graph().tensor(Tensor::scalar(0i32))).value()
 }
 
 /// A vector of one number as a scalar.
 fn scalar(vector: Value<'_>) -> Value<'_> {
-    vector.reshape(vector.graph().ints(&[]))
+    vector.reshape(&[][..])
 }
 
 /// The elements of a vector from `begin` to before `end`, which are vectors of one number.
@@ -134,7 +128,7 @@ fn counted(end: Value<'_>) -> Value<'_> {
 fn pad(c: &GradientContext<'_>) -> Done {
     let (g, x, paddings) = (c.grad(0), c.input(0), c.input(1));
     let before = c.op("Slice", &[paddings, c.graph().ints(&[0, 0]), c.graph().ints(&[-1, 1])]);
-    let before = before.reshape(c.graph().ints(&[-1]));
+    let before = before.reshape([-1]);
     let of_x = c.op("Slice", &[g, before, shape_as(x, paddings.dtype())]);
     c.set(0, of_x);
     if c.node().inputs.len() > 2 {
@@ -170,12 +164,12 @@ fn patches(c: &GradientContext<'_>) -> Done {
     let n = scalar(product(part(shape, one, three)));
     let step = n.number(1.0);
     let positions = c.op("Range", &[step, n + step, step]).cast(DType::I64);
-    let picture = positions.reshape(joined(c, &[one, size, one]));
-    let cut = op_with_attrs(c, "ExtractImagePatches", &[picture], &["ksizes", "strides", "rates", "padding"]);
+    let picture = positions.reshape(c.graph().concat(&[one, size, one], 0));
+    let cut = c.op_with_node_attrs("ExtractImagePatches", &[picture]);
     // Padding is position 0, so -1, which no segment is.
     let ids = cut.reshape(flat) - 1.0;
     let order = c.graph().ints(&[1, 0, 2]);
-    let rows = g.reshape(joined(c, &[batch, flat, channels])).transpose(order);
+    let rows = g.reshape(c.graph().concat(&[batch, flat, channels], 0)).transpose(order);
     let sums = c.op("UnsortedSegmentSum", &[rows, ids, n]);
     c.set(0, sums.transpose(order).reshape(shape));
     Ok(())
@@ -184,7 +178,7 @@ fn patches(c: &GradientContext<'_>) -> Done {
 fn matrix_diag(c: &GradientContext<'_>) -> Done {
     let (g, k, padding) = (c.grad(0), c.input(1), c.input(4));
     let inverse = if c.node().op.name == "MatrixDiagV3" { "MatrixDiagPartV3" } else { "MatrixDiagPartV2" };
-    let of_diagonal = op_with_attrs(c, inverse, &[g, k, padding.zeros_like()], &["align"]);
+    let of_diagonal = c.op_with_node_attrs(inverse, &[g, k, padding.zeros_like()]);
     c.set(0, of_diagonal);
     c.set(4, total(g) - total(of_diagonal));
     Ok(())
@@ -195,7 +189,7 @@ fn matrix_diag_part(c: &GradientContext<'_>) -> Done {
     let of_x = match c.node().op.name {
         "MatrixDiagPart" => zeros.op_with("MatrixSetDiag", g),
         "MatrixDiagPartV2" => c.op("MatrixSetDiagV2", &[zeros, g, c.input(1)]),
-        _ => op_with_attrs(c, "MatrixSetDiagV3", &[zeros, g, c.input(1)], &["align"]),
+        _ => c.op_with_node_attrs("MatrixSetDiagV3", &[zeros, g, c.input(1)]),
     };
     c.set(0, of_x);
     Ok(())
@@ -213,8 +207,8 @@ fn matrix_set_diag(c: &GradientContext<'_>) -> Done {
         _ => "MatrixDiagPartV3",
     };
     let k = c.input(2);
-    c.set(0, op_with_attrs(c, c.node().op.name, &[g, zeros, k], &["align"]));
-    c.set(1, op_with_attrs(c, diagonal_of, &[g, k, g.number(0.0)], &["align"]));
+    c.set(0, c.op_with_node_attrs(c.node().op.name, &[g, zeros, k]));
+    c.set(1, c.op_with_node_attrs(diagonal_of, &[g, k, g.number(0.0)]));
     Ok(())
 }
 
@@ -224,8 +218,8 @@ fn batch_dims(c: &GradientContext<'_>) -> i64 {
 
 /// The gradient of the value, which is what the gradient of a variable's handle is.
 fn resource_gather(c: &GradientContext<'_>) -> Done {
-    let value = op_with_attrs(c, "ReadVariableOp", &[c.input(0)], &["dtype"]);
-    gather(c, value, Some(c.graph().tensor(Tensor::scalar(batch_dims(c) as i32))))
+    let value = c.op_with_node_attrs("ReadVariableOp", &[c.input(0)]);
+    gather(c, value, Some(c.graph().constant(Tensor::scalar(batch_dims(c) as i32))))
 }
 
 /// What was taken from a row is added up in that row; without `axis` rows lie along the first.
@@ -264,14 +258,14 @@ fn gather_along<'a>(c: &GradientContext<'a>, shape: Value<'a>, axis: Value<'a>) 
     let n = product(part(of_indices, batch, of_indices.shape_tensor()));
     // Number the rows.
     let offsets = counted(scalar(n_batch)) * size;
-    let offsets = offsets.reshape(joined(c, &[n_batch, one])).cast(indices.dtype());
-    let ids = (indices.reshape(joined(c, &[n_batch, n])) + offsets).reshape(flat);
+    let offsets = offsets.reshape(c.graph().concat(&[n_batch, one], 0)).cast(indices.dtype());
+    let ids = (indices.reshape(c.graph().concat(&[n_batch, n], 0)) + offsets).reshape(flat);
     // Rows of the gradient, summed, and back.
     let order = c.graph().ints(&[0, 2, 1, 3]);
-    let rows = g.reshape(joined(c, &[n_batch, outer, n, inner])).transpose(order);
-    let rows = rows.reshape(joined(c, &[n_batch * n, outer, inner]));
+    let rows = g.reshape(c.graph().concat(&[n_batch, outer, n, inner], 0)).transpose(order);
+    let rows = rows.reshape(c.graph().concat(&[n_batch * n, outer, inner], 0));
     let sums = c.op("UnsortedSegmentSum", &[rows, ids, scalar(n_batch * size)]);
-    let sums = sums.reshape(joined(c, &[n_batch, size, outer, inner])).transpose(order);
+    let sums = sums.reshape(c.graph().concat(&[n_batch, size, outer, inner], 0)).transpose(order);
     Ok(sums.reshape(shape))
 }
 
@@ -323,11 +317,11 @@ fn top_k(c: &GradientContext<'_>) -> Done {
     });
     // Counted, as -1 does not say how many rows there are where k is 0.
     let n_rows = product(part(of_places, end, last));
-    let places = places.reshape(joined(c, &[n_rows, k]));
-    let column = c.graph().tensor(Tensor::vector(&[-1i64, 1]));
+    let places = places.reshape(c.graph().concat(&[n_rows, k], 0));
+    let column = c.graph().constant(Tensor::vector(&[-1i64, 1]));
     let offsets = (counted(scalar(n_rows)) * n).reshape(column);
     let at = (places + offsets).reshape(column);
-    let flat = g.reshape(c.graph().tensor(Tensor::vector(&[-1i64])));
+    let flat = g.reshape(c.graph().constant(Tensor::vector(&[-1i64])));
     c.set(0, c.op("ScatterNd", &[at, flat, product(shape)]).reshape(shape));
     Ok(())
 }
@@ -371,10 +365,10 @@ fn prod(c: &GradientContext<'_>) -> Done {
     let zero = rank.number(0.0);
     let reduced = as_i32(axes).reshape(flat).op_with("FloorMod", rank);
     let kept = counted(rank).op_with("ListDiff", reduced);
-    let order = joined(c, &[reduced, kept]);
+    let order = c.graph().concat(&[reduced, kept], 0);
     let moved = x.transpose(order);
     let n = product(c.op("GatherV2", &[shape, reduced, zero]));
-    let rows = moved.reshape(joined(c, &[n, flat]));
+    let rows = moved.reshape(c.graph().concat(&[n, flat], 0));
     let [from_left, from_right] = [false, true].map(|reverse| {
         c.add_node("Cumprod").input(rows).input(zero).attr("exclusive", true).attr("reverse", reverse).value()
     });

@@ -93,7 +93,7 @@ fn inverse(c: &GradientContext<'_>) -> Done {
 
 /// `x` with a dimension of 1 inserted at `axis`.
 fn expanded(x: Value<'_>, axis: i32) -> Value<'_> {
-    x.expand_dims(x.graph().tensor(Tensor::scalar(axis)))
+    x.expand_dims(x.graph().constant(Tensor::scalar(axis)))
 }
 
 /// `value` of each matrix, with two dimensions of 1 behind it.
@@ -150,7 +150,7 @@ fn solve(c: &GradientContext<'_>) -> Done {
 
 /// Of each matrix the diagonal with `below` and `above` more diagonals, all where that is -1.
 fn band(x: Value<'_>, below: i64, above: i64) -> Value<'_> {
-    let (below, above) = (x.graph().tensor(below), x.graph().tensor(above));
+    let (below, above) = (x.graph().constant(below), x.graph().constant(above));
     x.graph().add_node("MatrixBandPart").input(x).input(below).input(above).value()
 }
 
@@ -180,7 +180,7 @@ fn solve_ls(c: &GradientContext<'_>) -> Done {
     };
     let is_tall = m >= n;
     let l2 = c.input(2).cast(a.dtype());
-    let eye = c.graph().tensor(Tensor::vector(&vec![1.0f64; *m.min(n)])).cast(a.dtype()).op("MatrixDiag");
+    let eye = c.graph().constant(Tensor::vector(&vec![1.0f64; *m.min(n)])).cast(a.dtype()).op("MatrixDiag");
     let gram = product(Factor(a, is_tall), Factor(a, !is_tall)) + l2 * eye;
     if is_tall {
         let z = gram.op_with("MatrixSolve", g);
@@ -346,7 +346,7 @@ fn contracted<'a>(c: &GradientContext<'a>, inputs: &[Output], from: &str, to: &s
 
 /// `x`, repeated along new dimensions of these sizes behind its own.
 fn repeated<'a>(c: &GradientContext<'a>, x: Value<'a>, sizes: &[i32]) -> Value<'a> {
-    let (own, axis) = (c.shape_of(x).output(), c.graph().tensor(Tensor::scalar(0i32)));
+    let (own, axis) = (c.shape_of(x).output(), c.graph().constant(Tensor::scalar(0i32)));
     let and = |dims: &[i32]| c.add_node("ConcatV2").inputs(&[own, c.graph().ints(dims).output()]).input(axis).value();
     x.reshape(and(&vec![1; sizes.len()])).broadcast_to(and(sizes))
 }

@@ -137,7 +137,7 @@ pub(super) fn with_kept_axes<'a>(c: &GradientContext<'a>, value: Value<'a>) -> V
     let mut axes: Vec<i64> = axes.iter().map(|a| if *a < 0 { a + rank as i64 } else { *a }).collect();
     axes.sort_unstable();
     axes.dedup();
-    axes.iter().fold(value, |kept, axis| kept.expand_dims(c.graph().tensor(Tensor::scalar(*axis as i32))))
+    axes.iter().fold(value, |kept, axis| kept.expand_dims(c.graph().constant(Tensor::scalar(*axis as i32))))
 }
 
 /// The gradient of a sum, spread over what was summed.

@@ -65,6 +65,7 @@ pub fn gradients(
     xs: &[Output],
     grad_ys: &[Output],
 ) -> Result<Vec<Output>, GradientError> {
+    graph.check()?;
     if !grad_ys.is_empty() && grad_ys.len() != ys.len() {
         return Err(GradientError::Count { ys: ys.len(), given: grad_ys.len() });
     }

@@ -3,8 +3,6 @@
 use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Unary};
 use crate::graph::Value;
-use crate::ops;
-use crate::tensor::Tensor;
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
 static NN: &[GradientSpec] = &[
@@ -16,15 +14,6 @@ static NN: &[GradientSpec] = &[
     ("SoftmaxCrossEntropyWithLogits", Function(cross_entropy)),
     ("SparseSoftmaxCrossEntropyWithLogits", Function(sparse_cross_entropy)),
 ];
-
-/// Adds a node of `op`, with those attributes of the context's node that `op` has too.
-pub(super) fn with_attrs<'a>(c: &GradientContext<'a>, op: &str, inputs: &[Value<'_>]) -> Value<'a> {
-    let defs = ops::lookup(op).into_iter().flat_map(|def| &def.attrs);
-    let attrs = defs.filter_map(|def| Some((def.name, c.node().attrs.get(def.name)?)));
-    let node = attrs.fold(c.graph().add_node(op), |node, (name, value)| node.attr(name, value.clone()));
-    let node = inputs.iter().fold(node, |node, input| node.input(*input));
-    c.value(node.value().output())
-}
 
 /// Sum over the last axis, which is kept.
 fn sum_last(v: Value<'_>) -> Value<'_> {
@@ -40,14 +29,14 @@ fn through_softmax<'a>(v: Value<'a>, y: Value<'a>) -> Value<'a> {
 fn bias_add(c: &GradientContext<'_>) -> Done {
     let g = c.grad(0);
     c.set(0, g);
-    c.set(1, with_attrs(c, "BiasAddGrad", &[g]));
+    c.set(1, c.op_with_node_attrs("BiasAddGrad", &[g]));
     Ok(())
 }
 
 /// The gradient of the sum over all but the channels is the same for all that was summed.
 fn bias_add_grad(c: &GradientContext<'_>) -> Done {
     let (g, value) = (c.grad(0), c.input(0));
-    c.set(0, with_attrs(c, "BiasAdd", &[value.zeros_like(), g]));
+    c.set(0, c.op_with_node_attrs("BiasAdd", &[value.zeros_like(), g]));
     Ok(())
 }
 
@@ -55,7 +44,7 @@ fn bias_add_grad(c: &GradientContext<'_>) -> Done {
 /// made) and, for second derivatives, through `backprop` itself, whose derivative by the logits is that of the softmax.
 fn logits<'a>(c: &GradientContext<'a>) -> (Value<'a>, Value<'a>) {
     let (g, features, backprop) = (c.grad(0), c.input(0), c.output(1));
-    let column = g.expand_dims(c.graph().tensor(Tensor::scalar(-1i32)));
+    let column = g.expand_dims(-1);
     let through_loss = column * backprop;
     let of_logits = match c.arrived(1) {
         Some(second) => through_loss + through_softmax(second, features.softmax()),

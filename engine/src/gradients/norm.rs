@@ -1,6 +1,5 @@
 //! Gradients of normalisation.
 
-use super::nn::with_attrs;
 use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function};
 use crate::graph::Value;
@@ -27,7 +26,7 @@ fn fused(c: &GradientContext<'_>, op: &str, more: &[Value<'_>]) -> Done {
     let [mean, variance] = if is_training(c) { [3, 4].map(|i| c.output(i)) } else { [3, 4].map(|i| c.input(i)) };
     let mut inputs = vec![c.grad(0), c.input(0), c.input(1), mean, variance];
     inputs.extend(more);
-    let grad = with_attrs(c, op, &inputs);
+    let grad = c.op_with_node_attrs(op, &inputs);
     (0..3).for_each(|i| c.set(i, grad.port(i as u32)));
     Ok(())
 }
@@ -52,7 +51,7 @@ fn fused_grad(c: &GradientContext<'_>) -> Done {
     let to_n = g_scale * dy - (dy * batch.mean(g_dx * n) + g_dx * batch.mean(dy * n)) * factor;
     // dn/dx is s P where the statistics follow x, s where not; ds/dx is -s^2 n / count.
     c.set(1, s * batch.project(to_n, n) - n * s * batch.mean(g_dx * p_dy * factor));
-    c.set(2, batch.reduce("Sum", g_dx * (s * p_dy)).reshape(c.graph().ints(&[-1])));
+    c.set(2, batch.reduce("Sum", g_dx * (s * p_dy)).reshape([-1]));
     Ok(())
 }
 
@@ -99,12 +98,12 @@ impl Batch {
 
 fn global(c: &GradientContext<'_>) -> Done {
     let inputs = [c.input(0), c.input(1), c.input(2), c.input(4), c.grad(0)];
-    let grad = with_attrs(c, "BatchNormWithGlobalNormalizationGrad", &inputs);
+    let grad = c.op_with_node_attrs("BatchNormWithGlobalNormalizationGrad", &inputs);
     (0..5).for_each(|i| c.set(i, grad.port(i as u32)));
     Ok(())
 }
 
 fn lrn(c: &GradientContext<'_>) -> Done {
-    c.set(0, with_attrs(c, "LRNGrad", &[c.grad(0), c.input(0), c.output(0)]));
+    c.set(0, c.op_with_node_attrs("LRNGrad", &[c.grad(0), c.input(0), c.output(0)]));
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Gradients of pools, once and again.
 
-use super::nn::with_attrs;
 use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function};
 
@@ -25,14 +24,14 @@ static POOL: &[GradientSpec] = &[
 ];
 
 fn max(c: &GradientContext<'_>, op: &str) -> Done {
-    c.set(0, with_attrs(c, op, &[c.input(0), c.output(0), c.grad(0)]));
+    c.set(0, c.op_with_node_attrs(op, &[c.input(0), c.output(0), c.grad(0)]));
     Ok(())
 }
 
 /// Sizes and strides are inputs.
 fn max_v2(c: &GradientContext<'_>) -> Done {
     let (g, x, y, sizes, strides) = (c.grad(0), c.input(0), c.output(0), c.input(1), c.input(2));
-    c.set(0, with_attrs(c, "MaxPoolGradV2", &[x, y, g, sizes, strides]));
+    c.set(0, c.op_with_node_attrs("MaxPoolGradV2", &[x, y, g, sizes, strides]));
     Ok(())
 }
 
@@ -40,26 +39,26 @@ fn max_v2(c: &GradientContext<'_>) -> Done {
 fn max_grad(c: &GradientContext<'_>, op: &str) -> Done {
     let mut inputs: Vec<_> = (0..c.node().inputs.len()).map(|i| c.input(i)).collect();
     inputs[2] = c.grad(0);
-    c.set(2, with_attrs(c, op, &inputs));
+    c.set(2, c.op_with_node_attrs(op, &inputs));
     Ok(())
 }
 
 fn max_with_argmax(c: &GradientContext<'_>) -> Done {
-    c.set(0, with_attrs(c, "MaxPoolGradWithArgmax", &[c.input(0), c.grad(0), c.output(1)]));
+    c.set(0, c.op_with_node_attrs("MaxPoolGradWithArgmax", &[c.input(0), c.grad(0), c.output(1)]));
     Ok(())
 }
 
 fn again_with_argmax(c: &GradientContext<'_>, op: &str) -> Done {
-    c.set(1, with_attrs(c, op, &[c.input(0), c.grad(0), c.input(2)]));
+    c.set(1, c.op_with_node_attrs(op, &[c.input(0), c.grad(0), c.input(2)]));
     Ok(())
 }
 
 fn average(c: &GradientContext<'_>, op: &str) -> Done {
-    c.set(0, with_attrs(c, op, &[c.shape_of(c.input(0)), c.grad(0)]));
+    c.set(0, c.op_with_node_attrs(op, &[c.shape_of(c.input(0)), c.grad(0)]));
     Ok(())
 }
 
 fn average_grad(c: &GradientContext<'_>, op: &str) -> Done {
-    c.set(1, with_attrs(c, op, &[c.grad(0)]));
+    c.set(1, c.op_with_node_attrs(op, &[c.grad(0)]));
     Ok(())
 }

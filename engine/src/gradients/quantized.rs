@@ -1,6 +1,5 @@
 //! Gradients of rounding that stays in floats: they pass as if nothing had been rounded, within the range.
 
-use super::nn::with_attrs;
 use super::rule::Done;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
 
@@ -23,12 +22,12 @@ fn straight(c: &GradientContext<'_>) -> Done {
 
 /// Inputs: values, and the bounds of the range, to which goes what lies outside.
 fn within_range(c: &GradientContext<'_>, op: &str) -> Done {
-    let grad = with_attrs(c, op, &[c.grad(0), c.input(0), c.input(1), c.input(2)]);
+    let grad = c.op_with_node_attrs(op, &[c.grad(0), c.input(0), c.input(1), c.input(2)]);
     (0..3).for_each(|i| c.set(i, grad.port(i as u32)));
     Ok(())
 }
 
 fn fake_args(c: &GradientContext<'_>) -> Done {
-    c.set(0, with_attrs(c, "FakeQuantWithMinMaxArgsGradient", &[c.grad(0), c.input(0)]));
+    c.set(0, c.op_with_node_attrs("FakeQuantWithMinMaxArgsGradient", &[c.grad(0), c.input(0)]));
     Ok(())
 }

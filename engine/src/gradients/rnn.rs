@@ -21,7 +21,7 @@ fn way_back<'a>(
     grads: &[Value<'a>],
 ) -> NodeBuilder<'a> {
     let kept = (0..n_inputs).map(|i| c.input(i)).chain((0..n_outputs).map(|i| c.output(i)));
-    kept.chain(grads.iter().copied()).fold(c.add_node(op), |node, value| node.input(value))
+    kept.chain(grads.iter().copied()).fold(c.add_node(op), NodeBuilder::input)
 }
 
 fn has_peephole(c: &GradientContext<'_>) -> bool {
@@ -34,7 +34,7 @@ fn of_weights<'a>(x: Value<'a>, grad: Value<'a>) -> Value<'a> {
 }
 
 fn side_by_side<'a>(c: &GradientContext<'a>, x: Value<'a>, h: Value<'a>) -> Value<'a> {
-    let axis = c.graph().tensor(Tensor::scalar(1i32));
+    let axis = c.graph().constant(Tensor::scalar(1i32));
     c.add_node("ConcatV2").inputs(&[x.output(), h.output()]).input(axis).value()
 }
 

@@ -46,8 +46,12 @@ impl Rule {
     /// Adds the gradients of the context's node.
     pub(super) fn apply(self, c: &GradientContext<'_>) -> Result<(), GradientError> {
         match self {
-            // A node that could not be added is the cause of what the function says.
-            Rule::Function(function) => function(c).or_else(|error| c.graph().check().map_err(Into::into).and(Err(error)))?,
+            Rule::Function(function) => {
+                let done = function(c);
+                // A node that could not be added is the cause of what the function says.
+                c.graph().check()?;
+                done?;
+            }
             Rule::Slope(slope) => {
                 let grad = c.grad(0);
                 c.set(0, grad * conjugate(slope(c.input(0), c.output(0))));

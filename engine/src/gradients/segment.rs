@@ -33,7 +33,7 @@ static SEGMENT: &[GradientSpec] = &[
 
 /// The row of `x` that each id names; rows with a negative id are zeros.
 fn rows_of<'a>(c: &GradientContext<'a>, x: Value<'a>) -> Value<'a> {
-    let (ids, axis) = (c.input(1), c.graph().tensor(Tensor::scalar(0i32)));
+    let (ids, axis) = (c.input(1), c.graph().constant(Tensor::scalar(0i32)));
     let zero = ids.number(0.0);
     let rows = c.op("GatherV2", &[x, ids.maximum(zero), axis]);
     with_dims_of(c, ids.greater_equal(zero), rows).select(rows, rows.zeros_like())
@@ -42,10 +42,10 @@ fn rows_of<'a>(c: &GradientContext<'a>, x: Value<'a>) -> Value<'a> {
 /// `x`, whose dimensions are the first of `whole`, with dimensions of 1 for the others.
 fn with_dims_of<'a>(c: &GradientContext<'a>, x: Value<'a>, whole: Value<'a>) -> Value<'a> {
     if let Some((rank, all)) = x.shape().rank().zip(whole.shape().rank()) {
-        let last = c.graph().tensor(Tensor::scalar(-1i32));
+        let last = c.graph().constant(Tensor::scalar(-1i32));
         return (rank..all).fold(x, |x, _| x.expand_dims(last));
     }
-    let [axis, one] = [0i32, 1].map(|i| c.graph().tensor(Tensor::scalar(i)));
+    let [axis, one] = [0i32, 1].map(|i| c.graph().constant(Tensor::scalar(i)));
     let missing = whole.rank_tensor() - x.rank_tensor();
     let ones = c.add_node("Pack").inputs(&[missing.output()]).value().op_with("Fill", one);
     let shape = c.add_node("ConcatV2").inputs(&[c.shape_of(x).output(), ones.output()]).input(axis);
@@ -108,7 +108,7 @@ fn sparse(c: &GradientContext<'_>, op: &str) -> Done {
 /// Numbers the rows as they lie, deals those out alike, and puts the gradients back where they came from.
 fn partition(c: &GradientContext<'_>) -> Done {
     let (data, parts, n) = (c.input(0), c.input(1), c.node().outputs.len());
-    let [zero, one] = [0i32, 1].map(|i| c.graph().tensor(Tensor::scalar(i)));
+    let [zero, one] = [0i32, 1].map(|i| c.graph().constant(Tensor::scalar(i)));
     let order = c.op("Range", &[zero, parts.size_tensor(), one]).reshape(c.shape_of(parts));
     let dealt = c.add_node("DynamicPartition").input(order).input(parts).attr("num_partitions", n as i64).value();
     let indices: Vec<Output> = (0..n as u32).map(|port| dealt.port(port).output()).collect();
@@ -120,7 +120,7 @@ fn partition(c: &GradientContext<'_>) -> Done {
 
 /// The row at each index, where that row was not overwritten by a later one.
 fn stitch(c: &GradientContext<'_>) -> Done {
-    let (g, n, axis) = (c.grad(0), c.node().inputs.len() / 2, c.graph().tensor(Tensor::scalar(0i32)));
+    let (g, n, axis) = (c.grad(0), c.node().inputs.len() / 2, c.graph().constant(Tensor::scalar(0i32)));
     for i in 0..n {
         c.set(n + i, c.op("GatherV2", &[g, c.input(i), axis]));
     }

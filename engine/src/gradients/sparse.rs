@@ -39,9 +39,9 @@ fn matmul(c: &GradientContext<'_>) -> Done {
     let columns = c.add_node("Unpack").input(at).attr("num", 2i64).attr("axis", 1i64).value();
     let (rows, cols) = (columns, columns.port(1));
     let (of_g, of_other) = if adjoint_a { (cols, rows) } else { (rows, cols) };
-    let first = c.graph().tensor(Tensor::scalar(0i32));
+    let first = c.graph().constant(Tensor::scalar(0i32));
     let rows_of = |matrix, at| c.op("GatherV2", &[matrix, at, first]);
-    c.set(1, (rows_of(g, of_g) * rows_of(b, of_other)).sum(c.graph().ints(&[1])));
+    c.set(1, (rows_of(g, of_g) * rows_of(b, of_other)).sum([1]));
     c.set(3, of_b);
     Ok(())
 }
@@ -64,7 +64,7 @@ fn reduce_sum(c: &GradientContext<'_>) -> Done {
     // The sums with their reduced dimensions as ones, looked up with 0 along them.
     let one = c.graph().ints(&vec![1; rank]);
     let shape = c.graph().ints(&reduced).equal(one).select(one, shape.cast(DType::I32));
-    let place = at * c.graph().tensor(Tensor::vector(&kept));
+    let place = at * c.graph().constant(Tensor::vector(&kept));
     c.set(1, g.reshape(shape).op_with("GatherNd", place));
     Ok(())
 }
@@ -72,7 +72,7 @@ fn reduce_sum(c: &GradientContext<'_>) -> Done {
 fn to_dense(c: &GradientContext<'_>) -> Done {
     let (g, at, values) = (c.grad(0), c.input(0), c.input(2));
     let of_rank_1 = at.shape().rank().is_some_and(|rank| rank < 2);
-    let place = if of_rank_1 { at.reshape(c.graph().ints(&[-1, 1])) } else { at };
+    let place = if of_rank_1 { at.reshape([-1, 1]) } else { at };
     let of_values = g.op_with("GatherNd", place);
     let is_scalar = values.shape().rank() == Some(0);
     c.set(2, if is_scalar { sum_all(of_values) } else { of_values });
@@ -83,13 +83,13 @@ fn to_dense(c: &GradientContext<'_>) -> Done {
 }
 
 fn sum_all(x: Value<'_>) -> Value<'_> {
-    x.reshape(x.graph().ints(&[-1])).sum(x.graph().ints(&[0]))
+    x.reshape([-1]).sum([0])
 }
 
 /// Numbers the values, orders those alike, and scatters the gradients back.
 fn reorder(c: &GradientContext<'_>) -> Done {
     let (g, at, values, shape) = (c.grad(1), c.input(0), c.input(1), c.input(2));
-    let [zero, one] = [0i32, 1].map(|i| c.graph().tensor(Tensor::scalar(i)));
+    let [zero, one] = [0i32, 1].map(|i| c.graph().constant(Tensor::scalar(i)));
     let numbers = c.op("Range", &[zero, values.size_tensor(), one]);
     let order = c.op("SparseReorder", &[at, numbers, shape]).port(1);
     c.set(1, c.add_node("DynamicStitch").inputs(&[order.output()]).inputs(&[g.output()]).value());

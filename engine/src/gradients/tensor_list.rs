@@ -38,7 +38,7 @@ fn typed<'a>(c: &GradientContext<'a>, op: &'static str, inputs: &[Value<'a>]) ->
 
 /// A shape of which nothing is known.
 fn any_shape<'a>(c: &GradientContext<'a>) -> Value<'a> {
-    c.graph().tensor(Tensor::scalar(-1i32))
+    c.graph().constant(Tensor::scalar(-1i32))
 }
 
 /// The shape of a list's tensors.

@@ -6,7 +6,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
 use super::contexts::{ContextId, Contexts};
-use super::{GraphError, Node, NodeId, Output};
+use super::{Attr, GraphError, Node, NodeId, Output};
 use crate::device::DeviceName;
 use crate::dtype::DType;
 use crate::ops::{Budget, Library, Port};
@@ -205,6 +205,16 @@ impl Graph {
         Ok(Output { node: node.id, port })
     }
 
+    /// The node that `name` (`node` or `node:port`) means; unlike [`Graph::output`] it needs no output.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn node_of(&self, name: &str) -> Result<NodeId, GraphError> {
+        let node = name.rsplit_once(':').map_or(name, |(node, _)| node);
+        let found = self.nodes().find(node).map(|node| node.id);
+        found.ok_or_else(|| GraphError::NoSuchNode { name: node.to_owned() })
+    }
+
     /// The element type of an output.
     ///
     /// # Errors
@@ -225,6 +235,14 @@ impl Graph {
         let node = self.node(output.node)?;
         let port = node.outputs.get(output.port as usize).cloned();
         port.ok_or(GraphError::NoSuchPort { name: node.name.to_string(), n_outputs: node.outputs.len() })
+    }
+
+    /// The attribute `name` of the node that `output` belongs to.
+    ///
+    /// # Errors
+    /// The output is another graph's.
+    pub fn attr(&self, output: Output, name: &str) -> Result<Option<Attr>, GraphError> {
+        Ok(self.node(output.node)?.attrs.get(name).cloned())
     }
 
     /// Says what is known of an output's shape, instead of what was inferred.

@@ -37,11 +37,12 @@ impl Graph {
     /// What the functions return; `pred` is no scalar bool; the sides differ in number or types of values.
     pub fn cond<E: From<GraphError>>(
         &self,
-        pred: Output,
+        pred: impl Into<Output>,
         then: impl FnOnce(&Graph) -> Result<Vec<Output>, E>,
         otherwise: impl FnOnce(&Graph) -> Result<Vec<Output>, E>,
     ) -> Result<Vec<Output>, E> {
-        let at = self.scope("cond");
+        self.check()?;
+        let (pred, at) = (pred.into(), self.scope("cond"));
         let switch = at.add_node("Switch").input(pred).input(pred).build()?;
         let side = |port: u32, name: &str| -> Result<Graph, GraphError> {
             let switched = Output { node: switch, port };
@@ -52,6 +53,7 @@ impl Graph {
         let (on_true, on_false) = (side(1, "switch_t")?, side(0, "switch_f")?);
         let results = then(&on_true)?;
         let others = otherwise(&on_false)?;
+        self.check()?;
         if results.len() != others.len() {
             let source = ControlFlowError::BranchCount { then: results.len(), otherwise: others.len() };
             return Err(misfit(&at, "Merge", source).into());
@@ -77,6 +79,7 @@ impl Graph {
         body: impl FnOnce(&Graph, &[Output]) -> Result<Vec<Output>, E>,
         options: &WhileOptions,
     ) -> Result<Vec<Output>, E> {
+        self.check()?;
         let at = self.scope(&options.name);
         let merges = at.loop_heads(vars, options)?;
         let Some(first) = merges.first() else {
@@ -84,7 +87,9 @@ impl Graph {
         };
         // Inside of the loop, before its predicate.
         let head = at.with_context(self.nodes().value_context(*first), first.node);
-        let pred = head.inside(cond(&head, &merges)?)?;
+        let pred = cond(&head, &merges)?;
+        self.check()?;
+        let pred = head.inside(pred)?;
         let raw = at.outside();
         let loop_cond = raw.add_node("LoopCond").input(pred).output()?;
         let switch = |merge: &Output| raw.add_node("Switch").input(*merge).input(loop_cond).build();
@@ -93,6 +98,7 @@ impl Graph {
         let values = switches.iter().map(|switch| identity(*switch)).collect::<Result<Vec<_>, _>>()?;
         let inside = at.with_context(head.context(), values[0].node);
         let results = body(&inside, &values)?;
+        self.check()?;
         if results.len() != vars.len() {
             let source = ControlFlowError::VariableCount { expected: vars.len(), got: results.len() };
             return Err(misfit(&at, "NextIteration", source).into());

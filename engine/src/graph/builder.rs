@@ -69,8 +69,8 @@ impl<'g> NodeBuilder<'g> {
     }
 
     /// Adds an input that is a list.
-    pub fn inputs(mut self, outputs: &[Output]) -> Self {
-        self.inputs.extend_from_slice(outputs);
+    pub fn inputs(mut self, outputs: &[impl Into<Output> + Copy]) -> Self {
+        self.inputs.extend(outputs.iter().map(|output| (*output).into()));
         self.lists.push(outputs.len());
         self
     }

@@ -113,13 +113,11 @@ pub enum GraphError {
         /// The id.
         id: NodeId,
     },
-    /// The gradient of a node needs something that is only known when it runs.
-    #[error("node {node} ({op}): its gradient needs a known rank, and axis 0 where it has an axis")]
-    UnknownRank {
+    /// A layer is made on a value whose last dimension is not known.
+    #[error("node {node}: the size of its last dimension must be known to make variables for it")]
+    UnknownSize {
         /// The node.
         node: String,
-        /// The op.
-        op: &'static str,
     },
     /// The graph has more nodes than ids.
     #[error("a graph holds at most {} nodes", u32::MAX)]

@@ -5,17 +5,17 @@
 //! # use engine::{DType, Graph, Tensor};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let g = Graph::new();
-//! let images = g.placeholder("images", DType::F32, [None, Some(28), Some(28), Some(1)])?;
-//! let filter = g.variable("filter", Tensor::from_vec([5, 5, 1, 32], vec![0.01f32; 800])?)?;
-//! let h = g.relu(g.conv2d(images, filter.value, [1, 1], Padding::Same)?)?;
-//! let pooled = g.max_pool(h, [2, 2], [2, 2], Padding::Same)?;
-//! # assert_eq!(g.shape(pooled)?.to_string(), "[?,14,14,32]");
-//! # Ok(())
+//! let images = g.placeholder("images", DType::F32, [None, Some(28), Some(28), Some(1)]);
+//! let filter = g.variable("filter", Tensor::from_vec([5, 5, 1, 32], vec![0.01f32; 800])?);
+//! let h = images.conv2d(filter.value, [1, 1], Padding::Same).relu();
+//! let pooled = h.max_pool([2, 2], [2, 2], Padding::Same);
+//! # assert_eq!(pooled.shape().to_string(), "[?,14,14,32]");
+//! # Ok(g.check()?)
 //! # }
 //! ```
 
-use super::math::Built;
-use super::{Attr, Graph, GraphError, Output};
+use super::value::unary;
+use super::{Attr, NodeBuilder, Output, Value};
 use crate::dtype::DType;
 use crate::tensor::Tensor;
 
@@ -37,27 +37,27 @@ impl From<Padding> for Attr {
     }
 }
 
-/// What batch normalisation gives: see [`Graph::batch_norm`].
+/// What batch normalisation gives: see [`Value::batch_norm`].
 #[derive(Debug, Clone, Copy)]
-pub struct BatchNorm {
+pub struct BatchNorm<'g> {
     /// The normalised data.
-    pub y: Output,
+    pub y: Value<'g>,
     /// The batch's mean of each channel.
-    pub mean: Output,
+    pub mean: Value<'g>,
     /// The batch's variance of each channel, unbiased.
-    pub variance: Output,
+    pub variance: Value<'g>,
 }
 
 /// The state of an LSTM: `[batch, units]` each.
 #[derive(Debug, Clone, Copy)]
-pub struct LstmState {
+pub struct LstmState<'g> {
     /// What the cells hold.
-    pub c: Output,
+    pub c: Value<'g>,
     /// What they give.
-    pub h: Output,
+    pub h: Value<'g>,
 }
 
-/// The weights of an LSTM, as [`Graph::lstm_cell`] takes them.
+/// The weights of an LSTM, as [`Value::lstm_cell`] takes them.
 #[derive(Debug, Clone, Copy)]
 pub struct LstmWeights {
     /// `[inputs + units, 4 * units]`: columns of input gate, new value, forget gate, output gate.
@@ -73,20 +73,14 @@ fn window([y, x]: [usize; 2]) -> Attr {
     Attr::ListInt(vec![1, y as i64, x as i64, 1])
 }
 
-macro_rules! activations {
-    ($($(#[$doc:meta])* $name:ident = $op:literal;)+) => { $(
-        $(#[$doc])*
-        ///
-        /// # Errors
-        /// The op does not take such an input.
-        pub fn $name(&self, x: Output) -> Built {
-            self.add_node($op).input(x).output()
-        }
-    )+ };
-}
-
-impl Graph {
-    activations! {
+impl<'g> Value<'g> {
+    unary! {
+        /// Softmax along the last dimension.
+        softmax = "Softmax";
+        /// Logarithm of the softmax along the last dimension.
+        log_softmax = "LogSoftmax";
+        /// `max(x, 0)`.
+        relu = "Relu";
         /// `min(max(x, 0), 6)`.
         relu6 = "Relu6";
         /// `x`, and `e^x - 1` below 0.
@@ -97,190 +91,136 @@ impl Graph {
         softplus = "Softplus";
         /// `x / (1 + |x|)`.
         softsign = "Softsign";
-        /// Logarithm of the softmax along the last dimension.
-        log_softmax = "LogSoftmax";
         /// Half the sum of squares.
         l2_loss = "L2Loss";
     }
 
     /// `x`, and `alpha * x` below 0.
-    ///
-    /// # Errors
-    /// `x` is no float.
-    pub fn leaky_relu(&self, x: Output, alpha: f32) -> Built {
-        self.add_node("LeakyRelu").input(x).attr("alpha", alpha).output()
+    pub fn leaky_relu(self, alpha: f32) -> Value<'g> {
+        self.graph().add_node("LeakyRelu").input(self).attr("alpha", alpha).value()
+    }
+
+    /// The value plus a vector along its last dimension.
+    pub fn bias_add(self, bias: impl Into<Output>) -> Value<'g> {
+        self.op_with("BiasAdd", bias.into())
     }
 
     /// Convolution of images `[batch, height, width, channels]` with a filter `[height, width, channels, outputs]`.
-    ///
-    /// # Errors
-    /// The inputs do not fit.
-    pub fn conv2d(&self, x: Output, filter: Output, strides: [usize; 2], padding: Padding) -> Built {
-        let node = self.add_node("Conv2D").input(x).input(filter);
-        node.attr("strides", window(strides)).attr("padding", padding).output()
+    pub fn conv2d(self, filter: impl Into<Output>, strides: [usize; 2], padding: Padding) -> Value<'g> {
+        let node = self.graph().add_node("Conv2D").input(self).input(filter);
+        node.attr("strides", window(strides)).attr("padding", padding).value()
     }
 
     /// Convolution of each channel by itself, with a filter `[height, width, channels, filters of each channel]`.
-    ///
-    /// # Errors
-    /// The inputs do not fit.
-    pub fn depthwise_conv2d(&self, x: Output, filter: Output, strides: [usize; 2], padding: Padding) -> Built {
-        let node = self.add_node("DepthwiseConv2dNative").input(x).input(filter);
-        node.attr("strides", window(strides)).attr("padding", padding).output()
+    pub fn depthwise_conv2d(self, filter: impl Into<Output>, strides: [usize; 2], padding: Padding) -> Value<'g> {
+        let node = self.graph().add_node("DepthwiseConv2dNative").input(self).input(filter);
+        node.attr("strides", window(strides)).attr("padding", padding).value()
     }
 
     /// The largest of each window of images `[batch, height, width, channels]`.
-    ///
-    /// # Errors
-    /// The window does not fit.
-    pub fn max_pool(&self, x: Output, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Built {
-        let node = self.add_node("MaxPool").input(x).attr("ksize", window(size));
-        node.attr("strides", window(strides)).attr("padding", padding).output()
+    pub fn max_pool(self, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Value<'g> {
+        self.pool("MaxPool", size, strides, padding)
     }
 
     /// The mean of each window of images `[batch, height, width, channels]`.
-    ///
-    /// # Errors
-    /// The window does not fit.
-    pub fn avg_pool(&self, x: Output, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Built {
-        let node = self.add_node("AvgPool").input(x).attr("ksize", window(size));
-        node.attr("strides", window(strides)).attr("padding", padding).output()
+    pub fn avg_pool(self, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Value<'g> {
+        self.pool("AvgPool", size, strides, padding)
     }
 
-    /// Normalises each channel of `x` (`[batch, height, width, channels]`) by the statistics of the batch.
-    ///
-    /// # Errors
-    /// The inputs do not fit.
-    pub fn batch_norm(&self, x: Output, scale: Output, offset: Output, epsilon: f32) -> Result<BatchNorm, GraphError> {
-        let none = self.constant(Tensor::vector::<f32>(&[]))?;
-        let node = self.add_node("FusedBatchNormV3").input(x).input(scale).input(offset).input(none).input(none);
-        let y = node.attr("epsilon", epsilon).attr("is_training", true).output()?;
-        Ok(BatchNorm { y, mean: Output { port: 1, ..y }, variance: Output { port: 2, ..y } })
+    fn pool(self, op: &'g str, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Value<'g> {
+        let node = self.graph().add_node(op).input(self).attr("ksize", window(size));
+        node.attr("strides", window(strides)).attr("padding", padding).value()
     }
 
-    /// Normalises each channel of `x` by given statistics, as a trained net does.
-    ///
-    /// # Errors
-    /// The inputs do not fit.
-    pub fn batch_norm_by(&self, x: Output, [scale, offset, mean, variance]: [Output; 4], epsilon: f32) -> Built {
-        let node = self.add_node("FusedBatchNormV3").input(x).input(scale).input(offset).input(mean).input(variance);
-        node.attr("epsilon", epsilon).attr("is_training", false).output()
+    /// Normalises each channel of images `[batch, height, width, channels]` by the statistics of the batch.
+    pub fn batch_norm(self, scale: impl Into<Output>, offset: impl Into<Output>, epsilon: f32) -> BatchNorm<'g> {
+        let none = self.graph().constant(Tensor::vector::<f32>(&[]));
+        let node = self.graph().add_node("FusedBatchNormV3").input(self).input(scale).input(offset);
+        let node = node.input(none).input(none).attr("epsilon", epsilon).attr("is_training", true);
+        let y = node.value();
+        BatchNorm { y, mean: y.port(1), variance: y.port(2) }
     }
 
-    /// Normalises `x` along its last dimension, then scales and shifts it.
-    ///
-    /// # Errors
-    /// The inputs do not fit.
-    pub fn layer_norm(&self, x: Output, scale: Output, offset: Output, epsilon: f32) -> Built {
-        let g = self.scope("layer_norm");
-        let mean_of = |v: Output| {
-            let last = g.int_vector(&[-1])?;
-            g.add_node("Mean").input(v).input(last).attr("keep_dims", true).output()
-        };
-        let mean = mean_of(x)?;
-        let centred = g.sub(x, mean)?;
-        let variance = mean_of(g.square(centred)?)?;
-        let epsilon = g.number(g.dtype(x)?, f64::from(epsilon))?;
-        let inverse = g.add_node("Rsqrt").input(g.add(variance, epsilon)?).output()?;
-        g.add(g.mul(g.mul(centred, inverse)?, scale)?, offset)
+    /// Normalises each channel of images by given statistics (scale, offset, mean and variance), as a trained net does.
+    pub fn batch_norm_by(self, statistics: [Output; 4], epsilon: f32) -> Value<'g> {
+        let node = self.graph().add_node("FusedBatchNormV3").input(self);
+        let node = statistics.into_iter().fold(node, NodeBuilder::input);
+        node.attr("epsilon", epsilon).attr("is_training", false).value()
+    }
+
+    /// Normalises along the last dimension, then scales and shifts.
+    pub fn layer_norm(self, scale: impl Into<Output>, offset: impl Into<Output>, epsilon: f64) -> Value<'g> {
+        let (scale, offset) = (scale.into(), offset.into());
+        self.in_scope("layer_norm", |x| {
+            let centred = x - x.mean_keeping_axes([-1]);
+            let variance = centred.square().mean_keeping_axes([-1]);
+            let inverse = (variance + epsilon).rsqrt();
+            centred * inverse * scale + offset
+        })
     }
 
     /// The Gaussian error linear unit: `x` times the probability that a normal number is below it.
-    ///
-    /// # Errors
-    /// `x` is no float.
-    pub fn gelu(&self, x: Output) -> Built {
-        let g = self.scope("gelu");
-        let dtype = g.dtype(x)?;
-        let scaled = g.mul(x, g.number(dtype, std::f64::consts::FRAC_1_SQRT_2)?)?;
-        let erf = g.add_node("Erf").input(scaled).output()?;
-        let half = g.mul(x, g.number(dtype, 0.5)?)?;
-        g.mul(half, g.add(erf, g.number(dtype, 1.0)?)?)
+    pub fn gelu(self) -> Value<'g> {
+        self.in_scope("gelu", |x| {
+            let erf = (x * std::f64::consts::FRAC_1_SQRT_2).op("Erf");
+            x * 0.5 * (erf + 1.0)
+        })
     }
 
     /// Sets each element to 0 with probability `rate`, and scales the others so that the expected sum stays.
-    ///
-    /// # Errors
-    /// `x` is no float.
-    pub fn dropout(&self, x: Output, rate: f64, (seed, seed2): (i64, i64)) -> Built {
-        let g = self.scope("dropout");
-        let dtype = g.dtype(x)?;
-        let node = g.add_node("RandomUniform").input(g.shape_of(x)?).attr("dtype", dtype);
-        let uniform = node.attr("seed", seed).attr("seed2", seed2).output()?;
-        let kept = g.greater_equal(uniform, g.number(dtype, rate)?)?;
-        let scaled = g.mul(x, g.number(dtype, 1.0 / (1.0 - rate))?)?;
-        g.select(kept, scaled, g.number(dtype, 0.0)?)
+    pub fn dropout(self, rate: f64, (seed, seed2): (i64, i64)) -> Value<'g> {
+        self.in_scope("dropout", |x| {
+            let node = x.graph().add_node("RandomUniform").input(x.shape_tensor()).attr("dtype", x.dtype());
+            let uniform = node.attr("seed", seed).attr("seed2", seed2).value();
+            let scaled = x * (1.0 / (1.0 - rate));
+            uniform.greater_equal(rate).select(scaled, x.number(0.0))
+        })
     }
 
-    /// Rows of `params` (`[n, ...]`) at `ids`, of any shape. The gradient is of those rows only: see
+    /// Rows of this value (`[n, ...]`) at `ids`, of any shape. The gradient is of those rows only: see
     /// [`crate::slices::IndexedSlices`].
-    ///
-    /// # Errors
-    /// The inputs do not fit.
-    pub fn embedding_lookup(&self, params: Output, ids: Output) -> Built {
-        let axis = self.constant(Tensor::scalar(0i32))?;
-        self.add_node("GatherV2").input(params).input(ids).input(axis).output()
+    pub fn embedding_lookup(self, ids: impl Into<Output>) -> Value<'g> {
+        let axis = self.graph().constant(Tensor::scalar(0i32));
+        self.graph().add_node("GatherV2").input(self).input(ids).input(axis).value()
     }
 
-    /// One step of an LSTM on `x` (`[batch, inputs]`), as one fused op.
-    ///
-    /// # Errors
-    /// The inputs do not fit.
-    pub fn lstm_cell(&self, x: Output, state: LstmState, weights: &LstmWeights) -> Result<LstmState, GraphError> {
-        let none = self.no_peephole(state.h)?;
-        let node = self.add_node("LSTMBlockCell").input(x).input(state.c).input(state.h).input(weights.w);
+    /// Cross entropy of each row of these logits with the class in `labels`; port 1 is its gradient.
+    pub fn sparse_cross_entropy(self, labels: impl Into<Output>) -> Value<'g> {
+        self.op_with("SparseSoftmaxCrossEntropyWithLogits", labels.into())
+    }
+
+    /// One step of an LSTM on `[batch, inputs]`, as one fused op.
+    pub fn lstm_cell(self, state: LstmState<'_>, weights: &LstmWeights) -> LstmState<'g> {
+        let none = self.no_peephole(state.h);
+        let node = self.graph().add_node("LSTMBlockCell").input(self).input(state.c).input(state.h).input(weights.w);
         let node = node.input(none).input(none).input(none).input(weights.b);
         let node = node.attr("forget_bias", weights.forget_bias).attr("cell_clip", -1.0f32);
-        let first = node.attr("use_peephole", false).output()?;
-        Ok(LstmState { c: Output { port: 1, ..first }, h: Output { port: 6, ..first } })
+        let first = node.attr("use_peephole", false).value();
+        LstmState { c: first.port(1), h: first.port(6) }
     }
 
-    /// An LSTM unrolled over steps: what it gives at each, and its state after the last.
-    ///
-    /// # Errors
-    /// The inputs do not fit.
-    pub fn lstm_unrolled(
-        &self,
-        xs: &[Output],
-        state: LstmState,
-        weights: &LstmWeights,
-    ) -> Result<(Vec<Output>, LstmState), GraphError> {
-        let mut state = state;
-        let mut outputs = Vec::with_capacity(xs.len());
-        for x in xs {
-            state = self.lstm_cell(*x, state, weights)?;
-            outputs.push(state.h);
-        }
-        Ok((outputs, state))
-    }
-
-    /// An LSTM over `x` (`[steps, batch, inputs]`), all steps in one op: `[steps, batch, units]`.
-    ///
-    /// # Errors
-    /// The inputs do not fit, or the number of steps is not known.
-    pub fn lstm_layer(&self, x: Output, state: LstmState, weights: &LstmWeights) -> Built {
-        let none = self.no_peephole(state.h)?;
-        let steps = self.constant(Tensor::scalar(i64::MAX))?;
-        let node = self.add_node("BlockLSTM").input(steps).input(x).input(state.c).input(state.h).input(weights.w);
-        let node = node.input(none).input(none).input(none).input(weights.b);
+    /// An LSTM over `[steps, batch, inputs]`, all steps in one op: `[steps, batch, units]`.
+    pub fn lstm_layer(self, state: LstmState<'_>, weights: &LstmWeights) -> Value<'g> {
+        let none = self.no_peephole(state.h);
+        let steps = self.graph().constant(Tensor::scalar(i64::MAX));
+        let node = self.graph().add_node("BlockLSTM").input(steps).input(self).input(state.c).input(state.h);
+        let node = node.input(weights.w).input(none).input(none).input(none).input(weights.b);
         let node = node.attr("forget_bias", weights.forget_bias).attr("cell_clip", -1.0f32);
-        let first = node.attr("use_peephole", false).output()?;
-        Ok(Output { port: 6, ..first })
+        node.attr("use_peephole", false).value().port(6)
     }
 
     /// Zeros where weights from the state to the gates would be: `[units]`.
-    fn no_peephole(&self, h: Output) -> Built {
-        let dtype = self.dtype(h)?;
-        if let Some(Some(units)) = self.shape(h)?.dims().and_then(|d| d.get(1).copied()) {
+    fn no_peephole(self, h: Value<'_>) -> Value<'g> {
+        let (g, dtype) = (self.graph(), h.dtype());
+        if let Some(Some(units)) = h.shape().dims().and_then(|d| d.get(1).copied()) {
             let zeros = match dtype {
-                DType::F64 => Tensor::vector(&vec![0f64; units]),
-                _ => Tensor::vector(&vec![0f32; units]),
+                DType::F64 => g.constant(Tensor::vector(&vec![0f64; units])),
+                _ => g.constant(Tensor::vector(&vec![0f32; units])),
             };
-            let zeros = self.constant(zeros)?;
-            return if matches!(dtype, DType::F32 | DType::F64) { Ok(zeros) } else { self.cast(zeros, dtype) };
+            return if matches!(dtype, DType::F32 | DType::F64) { zeros } else { zeros.cast(dtype) };
         }
-        let (begin, size) = (self.int_vector(&[1])?, self.int_vector(&[1])?);
-        let units = self.add_node("Slice").input(self.shape_of(h)?).input(begin).input(size).output()?;
-        self.fill(units, self.number(dtype, 0.0)?)
+        let [begin, size] = [g.ints(&[1]), g.ints(&[1])];
+        let units = g.add_node("Slice").input(h.with(g).shape_tensor()).input(begin).input(size).value();
+        g.fill(units, g.number(dtype, 0.0))
     }
 }

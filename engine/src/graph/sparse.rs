@@ -1,7 +1,6 @@
 //! Sparse tensors in a graph: three edges that belong together.
 
-use super::math::Built;
-use super::{Graph, GraphError, Output};
+use super::{Graph, Output, Value};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -18,60 +17,44 @@ pub struct SparseTensor {
 
 impl Graph {
     /// A constant sparse tensor: `indices` int64 `[n, rank]`, `values` `[n]`.
-    ///
-    /// # Errors
-    /// The values are resources.
-    pub fn sparse(&self, indices: Tensor, values: Tensor, shape: &Shape) -> Result<SparseTensor, GraphError> {
+    pub fn sparse(&self, indices: Tensor, values: Tensor, shape: &Shape) -> SparseTensor {
         let dims: Vec<i64> = shape.dims().iter().map(|d| *d as i64).collect();
-        let (indices, values) = (self.constant(indices)?, self.constant(values)?);
-        Ok(SparseTensor { indices, values, shape: self.constant(Tensor::vector(&dims))? })
+        let [indices, values, shape] =
+            [indices, values, Tensor::vector(&dims)].map(|part| self.constant(part).output());
+        SparseTensor { indices, values, shape }
     }
 
     /// The sparse matrix times a dense one.
-    ///
-    /// # Errors
-    /// They do not fit.
-    pub fn sparse_matmul(&self, a: SparseTensor, b: Output) -> Built {
-        self.on_sparse("SparseTensorDenseMatMul", a).input(b).output()
+    pub fn sparse_matmul(&self, a: SparseTensor, b: impl Into<Output>) -> Value<'_> {
+        self.on_sparse("SparseTensorDenseMatMul", a).input(b).value()
     }
 
     /// All elements, zeros where there is no value.
-    ///
-    /// # Errors
-    /// The values are no numbers.
-    pub fn sparse_to_dense(&self, a: SparseTensor) -> Built {
-        let zero = self.number(self.dtype(a.values)?, 0.0)?;
+    pub fn sparse_to_dense(&self, a: SparseTensor) -> Value<'_> {
+        let zero = self.value(a.values).number(0.0);
         let node = self.add_node("SparseToDense").input(a.indices).input(a.shape).input(a.values);
-        node.input(zero).output()
+        node.input(zero).value()
     }
 
     /// The sum of two sparse tensors, with every coordinate that either has.
-    ///
-    /// # Errors
-    /// They differ in type or shape.
-    pub fn sparse_add(&self, a: SparseTensor, b: SparseTensor) -> Result<SparseTensor, GraphError> {
-        let threshold = self.number(self.dtype(a.values)?.real(), 0.0)?;
+    pub fn sparse_add(&self, a: SparseTensor, b: SparseTensor) -> SparseTensor {
+        let threshold = self.number(self.value(a.values).dtype().real(), 0.0);
         let node = self.on_sparse("SparseAdd", a).input(b.indices).input(b.values).input(b.shape).input(threshold);
-        let indices = node.output()?;
-        Ok(SparseTensor { indices, values: Output { port: 1, ..indices }, shape: Output { port: 2, ..indices } })
+        let indices = node.value();
+        let [values, shape] = [1, 2].map(|port| indices.port(port).output());
+        SparseTensor { indices: indices.output(), values, shape }
     }
 
     /// The sum along axes, dense.
-    ///
-    /// # Errors
-    /// The values are no numbers.
-    pub fn sparse_sum(&self, a: SparseTensor, axes: &[i32]) -> Built {
-        let axes = self.int_vector(axes)?;
-        self.on_sparse("SparseReduceSum", a).input(axes).output()
+    pub fn sparse_sum(&self, a: SparseTensor, axes: &[i32]) -> Value<'_> {
+        let axes = self.ints(axes);
+        self.on_sparse("SparseReduceSum", a).input(axes).value()
     }
 
     /// The same with the coordinates in row-major order.
-    ///
-    /// # Errors
-    /// None with a sound graph.
-    pub fn sparse_reorder(&self, a: SparseTensor) -> Result<SparseTensor, GraphError> {
-        let indices = self.on_sparse("SparseReorder", a).output()?;
-        Ok(SparseTensor { indices, values: Output { port: 1, ..indices }, shape: a.shape })
+    pub fn sparse_reorder(&self, a: SparseTensor) -> SparseTensor {
+        let indices = self.on_sparse("SparseReorder", a).value();
+        SparseTensor { indices: indices.output(), values: indices.port(1).output(), shape: a.shape }
     }
 
     fn on_sparse<'g>(&'g self, op: &'g str, a: SparseTensor) -> super::NodeBuilder<'g> {

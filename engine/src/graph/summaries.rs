@@ -3,51 +3,62 @@
 use formats::proto::{SummaryMetadata, summary_metadata::PluginData};
 use prost::Message;
 
-use super::math::Built;
-use super::{Graph, Output};
+use super::{Graph, Output, Value};
 use crate::tensor::Tensor;
 
 impl Graph {
+    /// A summary of one number, under `tag`.
+    pub fn scalar_summary(&self, name: &str, tag: &str, value: impl Into<Output>) -> Value<'_> {
+        let tag = self.named_constant(&format!("{name}/tags"), Tensor::string(tag));
+        self.add_node("ScalarSummary").name(name).input(tag).input(value).value()
+    }
+
+    /// A summary of the distribution of many numbers, under `tag`.
+    pub fn histogram_summary(&self, name: &str, tag: &str, values: impl Into<Output>) -> Value<'_> {
+        let tag = self.named_constant(&format!("{name}/tag"), Tensor::string(tag));
+        self.add_node("HistogramSummary").name(name).input(tag).input(values).value()
+    }
+
+    /// Summaries in one.
+    pub fn merge_summaries(&self, name: &str, summaries: &[impl Into<Output> + Copy]) -> Value<'_> {
+        self.add_node("MergeSummary").name(name).inputs(summaries).value()
+    }
+
     /// A summary of up to `max_images` images `[batch, height, width, channels]`: bytes as they are, floats scaled to
     /// bytes.
-    ///
-    /// # Errors
-    /// `images` are not of such a type.
-    pub fn image_summary(&self, name: &str, tag: &str, images: Output, max_images: i64) -> Built {
-        let tag = self.named_constant(&format!("{name}/tag"), Tensor::string(tag))?;
-        self.add_node("ImageSummary").name(name).input(tag).input(images).attr("max_images", max_images).output()
+    pub fn image_summary(&self, name: &str, tag: &str, images: impl Into<Output>, max_images: i64) -> Value<'_> {
+        let tag = self.named_constant(&format!("{name}/tag"), Tensor::string(tag));
+        self.add_node("ImageSummary").name(name).input(tag).input(images).attr("max_images", max_images).value()
     }
 
     /// A summary of up to `max_outputs` sounds `[batch, frames]` or `[batch, frames, channels]` of values in [-1, 1],
     /// `sample_rate` frames a second.
-    ///
-    /// # Errors
-    /// `sounds` are not floats.
-    pub fn audio_summary(&self, name: &str, tag: &str, sounds: Output, sample_rate: f32, max_outputs: i64) -> Built {
-        let tag = self.named_constant(&format!("{name}/tag"), Tensor::string(tag))?;
-        let rate = self.named_constant(&format!("{name}/sample_rate"), sample_rate)?;
+    pub fn audio_summary(
+        &self,
+        name: &str,
+        tag: &str,
+        sounds: impl Into<Output>,
+        sample_rate: f32,
+        max_outputs: i64,
+    ) -> Value<'_> {
+        let tag = self.named_constant(&format!("{name}/tag"), Tensor::string(tag));
+        let rate = self.named_constant(&format!("{name}/sample_rate"), sample_rate);
         let node = self.add_node("AudioSummaryV2").name(name).input(tag).input(sounds).input(rate);
-        node.attr("max_outputs", max_outputs).output()
+        node.attr("max_outputs", max_outputs).value()
     }
 
     /// A summary of texts, which readers take as Markdown.
-    ///
-    /// # Errors
-    /// `texts` are not strings.
-    pub fn text_summary(&self, name: &str, tag: &str, texts: Output) -> Built {
+    pub fn text_summary(&self, name: &str, tag: &str, texts: impl Into<Output>) -> Value<'_> {
         self.plugin_summary(name, tag, texts, "text")
     }
 
     /// A summary of any tensor, for the plugin of this name.
-    ///
-    /// # Errors
-    /// None with a sound graph.
-    pub fn plugin_summary(&self, name: &str, tag: &str, value: Output, plugin: &str) -> Built {
+    pub fn plugin_summary(&self, name: &str, tag: &str, value: impl Into<Output>, plugin: &str) -> Value<'_> {
         let plugin_data = Some(PluginData { plugin_name: plugin.to_owned(), content: Vec::new() });
         // Tensors, as far as readers that sort by class are concerned.
         let metadata = SummaryMetadata { plugin_data, data_class: 2, ..Default::default() };
-        let tag = self.named_constant(&format!("{name}/tag"), Tensor::string(tag))?;
-        let metadata = self.named_constant(&format!("{name}/metadata"), Tensor::string(metadata.encode_to_vec()))?;
-        self.add_node("TensorSummaryV2").name(name).input(tag).input(value).input(metadata).output()
+        let tag = self.named_constant(&format!("{name}/tag"), Tensor::string(tag));
+        let metadata = self.named_constant(&format!("{name}/metadata"), Tensor::string(metadata.encode_to_vec()));
+        self.add_node("TensorSummaryV2").name(name).input(tag).input(value).input(metadata).value()
     }
 }

@@ -4,7 +4,7 @@
 //! # use engine::{DType, Graph};
 //! # fn main() -> Result<(), engine::graph::GraphError> {
 //! let g = Graph::new();
-//! let x = g.value(g.placeholder("x", DType::F32, [None, Some(2)])?);
+//! let x = g.placeholder("x", DType::F32, [None, Some(2)]);
 //! let y = 0.5 * x * (1.0 + x.tanh());
 //! assert_eq!(y.shape().to_string(), "[?,2]");
 //! g.check()?;
@@ -66,6 +66,43 @@ impl Operand for f64 {
     }
 }
 
+/// Integers as ops take them (axes, shapes, permutations): a value or an output of the graph, or numbers, which become
+/// a constant of int32, a scalar or a vector.
+pub trait Ints {
+    /// The output that stands for them.
+    fn in_graph(self, graph: &Graph) -> Output;
+}
+
+impl Ints for Value<'_> {
+    fn in_graph(self, _: &Graph) -> Output {
+        self.output
+    }
+}
+
+impl Ints for Output {
+    fn in_graph(self, _: &Graph) -> Output {
+        self
+    }
+}
+
+impl Ints for i32 {
+    fn in_graph(self, graph: &Graph) -> Output {
+        graph.constant(Tensor::scalar(self)).output
+    }
+}
+
+impl<const N: usize> Ints for [i32; N] {
+    fn in_graph(self, graph: &Graph) -> Output {
+        graph.ints(&self).output
+    }
+}
+
+impl Ints for &[i32] {
+    fn in_graph(self, graph: &Graph) -> Output {
+        graph.ints(self).output
+    }
+}
+
 impl Graph {
     /// An output as a value.
     pub fn value(&self, output: impl Into<Output>) -> Value<'_> {
@@ -80,19 +117,8 @@ impl Graph {
         self.first_error.lock().clone().map_or(Ok(()), Err)
     }
 
-    /// A constant.
-    pub fn tensor(&self, value: impl Into<Tensor>) -> Value<'_> {
-        let value = value.into();
-        self.add_node("Const").attr("dtype", value.dtype()).attr("value", value).value()
-    }
-
-    /// A constant vector of int32: axes, shapes, permutations.
-    pub fn ints(&self, values: &[i32]) -> Value<'_> {
-        self.tensor(Tensor::vector(values))
-    }
-
     /// A value in the place of one that could not be added.
-    fn fail(&self, error: GraphError) -> Value<'_> {
+    pub(super) fn fail(&self, error: GraphError) -> Value<'_> {
         self.first_error.lock().get_or_insert(error);
         self.value(Output::INVALID)
     }
@@ -120,6 +146,8 @@ macro_rules! unary {
         }
     )+ };
 }
+
+pub(super) use unary;
 
 macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident = $op:literal;)+) => { $(
@@ -166,7 +194,7 @@ impl<'g> Value<'g> {
     }
 
     /// What `build` makes of the value in the scope `name`.
-    pub fn in_scope(self, name: &str, build: impl FnOnce(Value<'_>) -> Output) -> Value<'g> {
+    pub fn in_scope(self, name: &str, build: impl for<'s> FnOnce(Value<'s>) -> Value<'s>) -> Value<'g> {
         let scope = self.graph.scope(name);
         self.graph.value(build(self.with(&scope)))
     }
@@ -181,6 +209,16 @@ impl<'g> Value<'g> {
         self.graph.shape(self.output).unwrap_or_default()
     }
 
+    /// The size of the last dimension, which must be known: 0 of a value of which it is not, with an error of the graph.
+    pub fn last_dim(self) -> usize {
+        let last = self.shape().dims().and_then(|dims| dims.last().copied().flatten());
+        if last.is_none() && self.output.node != Output::INVALID.node {
+            let node = self.graph.node(self.output.node).map(|node| node.name.to_string()).unwrap_or_default();
+            self.graph.fail(GraphError::UnknownSize { node });
+        }
+        last.unwrap_or(0)
+    }
+
     /// A constant of this value's type, which must be a number type.
     pub fn number(self, value: f64) -> Value<'g> {
         if self.output.node == Output::INVALID.node {
@@ -188,7 +226,7 @@ impl<'g> Value<'g> {
         }
         let dtype = self.dtype();
         match Tensor::number(dtype, value) {
-            Ok(number) => self.graph.tensor(number),
+            Ok(number) => self.graph.constant(number),
             Err(_) => self.graph.fail(GraphError::NotANumber { dtype }),
         }
     }
@@ -232,10 +270,6 @@ impl<'g> Value<'g> {
         tanh = "Tanh";
         /// Logistic function.
         sigmoid = "Sigmoid";
-        /// `max(x, 0)`.
-        relu = "Relu";
-        /// Softmax along the last dimension.
-        softmax = "Softmax";
         /// `x`.
         identity = "Identity";
         /// `x`, through which no gradient flows.
@@ -269,34 +303,6 @@ impl<'g> Value<'g> {
         less = "Less";
         /// `x <= y`, broadcast.
         less_equal = "LessEqual";
-        /// Matrix product.
-        matmul = "MatMul";
-        /// `x` plus a vector along its last dimension.
-        bias_add = "BiasAdd";
-        /// `x` with the dimensions that a vector of integers lists.
-        reshape = "Reshape";
-        /// `x` repeated to the shape that a vector of integers lists.
-        broadcast_to = "BroadcastTo";
-        /// Sum along the axes that a vector of integers lists.
-        sum = "Sum";
-        /// Mean along the axes that a vector of integers lists.
-        mean = "Mean";
-        /// Product along the axes that a vector of integers lists.
-        product = "Prod";
-        /// `x` with its axes in the order that a vector of integers lists.
-        transpose = "Transpose";
-        /// `x` with a dimension of 1 inserted at an axis.
-        expand_dims = "ExpandDims";
-    }
-
-    /// The value as another type.
-    pub fn cast(self, to: DType) -> Value<'g> {
-        self.graph.add_node("Cast").input(self).attr("DstT", to).value()
-    }
-
-    /// Elements of `t` where this condition holds, else of `e`, broadcast.
-    pub fn select(self, t: impl Into<Output>, e: impl Into<Output>) -> Value<'g> {
-        add(self.graph, "SelectV2", &[self.output, t.into(), e.into()])
     }
 }
 

@@ -1,9 +1,9 @@
 //! A convolutional net after LeNet (LeCun et al. 1998): two convolutions with pooling, two fully connected layers.
 
-use super::layers::{Padding, accuracy, conv, dense, dropout, max_pool, mean_cross_entropy, reshape};
-use super::{Initial, Input, Network, Phase, Tower, Variables};
+use super::{Input, Network, Tower};
 use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, Output};
+use crate::graph::{Graph, GraphError, Output, Padding};
+use crate::layers::{Initial, Phase, Variables, accuracy, dense, mean_cross_entropy};
 use crate::shape::PartialShape;
 
 /// The net's sizes: 5x5 convolutions over square images of one channel.
@@ -53,36 +53,34 @@ impl Network for Convnet {
         inputs: &[Output],
         phase: Phase,
     ) -> Result<Tower, GraphError> {
-        let (mut h, mut n_in) = (inputs[0], 1);
+        let mut h = inputs[0];
         let mut images = vec![("images".to_owned(), inputs[0])];
         for (i, n_out) in self.filters.iter().enumerate() {
             let name = format!("conv{}", i + 1);
-            let w = variables.get(&format!("{name}/filters"), &[5, 5, n_in, *n_out], Initial::he(25 * n_in))?;
-            let b = variables.get(&format!("{name}/biases"), &[*n_out], Initial::Constant(0.0))?;
+            let n_in = g.value(h).last_dim();
+            let w = variables.at(&name).get("filters", &[5, 5, n_in, *n_out], Initial::He);
+            let b = variables.at(&name).get("biases", &[*n_out], Initial::Constant(0.0));
             let scope = g.scope(&name);
-            h = scope.relu(scope.bias_add(conv(&scope, h, w.value, 1, Padding::Same)?, b.value)?)?;
-            h = max_pool(&scope, h, 2, 2, Padding::Same)?;
+            let maps = scope.value(h).conv2d(w.value, [1, 1], Padding::Same).bias_add(b.value).relu();
+            h = maps.max_pool([2, 2], [2, 2], Padding::Same).output();
             if i == 0 {
                 // [5, 5, 1, filters] to one image per filter.
-                let picture = scope.transpose(w.value, scope.int_vector(&[3, 0, 1, 2])?)?;
-                images.push((format!("{name}/filters"), picture));
+                let picture = scope.value(w.value).transpose([3, 0, 1, 2]);
+                images.push((format!("{name}/filters"), picture.output()));
             }
-            n_in = *n_out;
         }
         let edge = self.edge.div_ceil(2).div_ceil(2);
-        let n_flat = edge * edge * n_in;
-        let flat = reshape(g, h, &[-1, i32::try_from(n_flat).unwrap_or(i32::MAX)])?;
+        let n_flat = edge * edge * g.value(h).last_dim();
+        let flat = g.value(h).reshape([-1, i32::try_from(n_flat).unwrap_or(i32::MAX)]);
         let scope = g.scope("hidden");
-        let mut h =
-            scope.relu(dense(&scope, variables, flat, "hidden", (n_flat, self.hidden), Initial::he(n_flat))?)?;
+        let mut hidden = dense(flat.with(&scope), &mut variables.at("hidden"), self.hidden, Initial::He).relu();
         if phase == Phase::Training && self.dropout > 0.0 {
-            h = dropout(&scope, h, self.dropout, self.seed)?;
+            hidden = hidden.dropout(f64::from(self.dropout), (self.seed, 17));
         }
         let scope = g.scope("logits");
-        let sizes = (self.hidden, self.n_classes);
-        let logits = dense(&scope, variables, h, "logits", sizes, Initial::glorot(sizes.0, sizes.1))?;
-        let loss = mean_cross_entropy(g, logits, inputs[1])?;
-        let accuracy = accuracy(g, logits, inputs[1])?;
+        let logits = dense(hidden.with(&scope), &mut variables.at("logits"), self.n_classes, Initial::Glorot).with(g);
+        let loss = mean_cross_entropy(logits, inputs[1]).output();
+        let accuracy = accuracy(logits, inputs[1]).try_output()?;
         Ok(Tower { loss, accuracy: Some(accuracy), images, updates: Vec::new() })
     }
 }

@@ -1,11 +1,11 @@
 //! Word embeddings: skip-gram with negative sampling (Mikolov et al. 2013). A word's vector learns to tell the words
 //! around it from words drawn at random.
 
-use super::{Initial, Input, Network, Phase, Tower, Variables};
+use super::{Input, Network, Tower};
 use crate::dtype::DType;
-use crate::graph::{Built, Graph, GraphError, Output};
+use crate::graph::{Graph, GraphError, Output};
+use crate::layers::{Initial, Phase, Variables};
 use crate::shape::PartialShape;
-use crate::tensor::Tensor;
 
 /// The sizes.
 #[derive(Debug, Clone)]
@@ -20,10 +20,6 @@ pub struct SkipGram {
 
 /// The vectors' variable.
 pub(crate) const VECTORS: &str = "embedding/vectors";
-
-fn lookup(g: &Graph, table: Output, rows: Output) -> Built {
-    g.add_node("GatherV2").input(table).input(rows).input(g.constant(Tensor::scalar(0i32))?).output()
-}
 
 impl Network for SkipGram {
     fn name(&self) -> &'static str {
@@ -41,19 +37,18 @@ impl Network for SkipGram {
 
     fn tower(&self, g: &Graph, variables: &mut Variables, inputs: &[Output], _: Phase) -> Result<Tower, GraphError> {
         let shape = [self.n_words, self.size];
-        let vectors = variables.get(VECTORS, &shape, Initial::Normal(0.5 / (self.size as f32).sqrt()))?;
-        let contexts = variables.get("embedding/contexts", &shape, Initial::Constant(0.0))?;
+        let vectors = variables.get(VECTORS, &shape, Initial::Normal(0.5 / (self.size as f32).sqrt()));
+        let contexts = variables.get("embedding/contexts", &shape, Initial::Constant(0.0));
         let scope = g.scope("embedding");
-        let words = lookup(&scope, vectors.value, inputs[0])?;
-        let neighbours = lookup(&scope, contexts.value, inputs[1])?;
-        let negatives = lookup(&scope, contexts.value, inputs[2])?;
+        let words = scope.value(vectors.value).embedding_lookup(inputs[0]).output();
+        let contexts = scope.value(contexts.value);
+        let (neighbours, negatives) = (contexts.embedding_lookup(inputs[1]), contexts.embedding_lookup(inputs[2]));
         let scope = g.scope("loss");
+        let words = scope.value(words);
         // -ln sigmoid(x) is softplus(-x).
-        let right = scope.sum(scope.mul(words, neighbours)?, scope.int_vector(&[1])?)?;
-        let right = scope.mean_all(scope.add_node("Softplus").input(scope.neg(right)?).output()?)?;
-        let wrong = scope.matmul_with(words, negatives, false, true)?;
-        let wrong = scope.sum(scope.add_node("Softplus").input(wrong).output()?, scope.int_vector(&[1])?)?;
-        let loss = scope.add(right, scope.mean_all(wrong)?)?;
+        let right = (-(words * neighbours).sum([1])).softplus().mean_all();
+        let wrong = words.matmul_with(negatives, false, true).softplus().sum([1]);
+        let loss = (right + wrong.mean_all()).try_output()?;
         Ok(Tower { loss, accuracy: None, images: Vec::new(), updates: Vec::new() })
     }
 }

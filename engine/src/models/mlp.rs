@@ -1,9 +1,9 @@
 //! A multi-layer perceptron: fully connected layers with rectified linear units, softmax cross entropy on top.
 
-use super::layers::{accuracy, dense, mean_cross_entropy};
-use super::{Initial, Input, Network, Phase, Tower, Variables};
+use super::{Input, Network, Tower};
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, Output};
+use crate::layers::{Initial, Phase, Variables, accuracy, dense, mean_cross_entropy};
 use crate::optimizer::Optimizer;
 use crate::shape::PartialShape;
 
@@ -50,21 +50,19 @@ impl Network for MlpOptions {
     }
 
     fn tower(&self, g: &Graph, variables: &mut Variables, inputs: &[Output], _: Phase) -> Result<Tower, GraphError> {
-        let (mut h, mut n_in) = (inputs[0], self.n_inputs);
+        let mut h = inputs[0];
         let sizes: Vec<usize> = self.hidden.iter().copied().chain([self.n_classes]).collect();
         for (i, n_out) in sizes.iter().enumerate() {
             let is_last = i + 1 == sizes.len();
             let name = format!("layer{}", i + 1);
-            let initial = if is_last { Initial::glorot(n_in, *n_out) } else { Initial::he(n_in) };
+            let initial = if is_last { Initial::Glorot } else { Initial::He };
             let scope = g.scope(&name);
-            h = dense(&scope, variables, h, &name, (n_in, *n_out), initial)?;
-            if !is_last {
-                h = scope.relu(h)?;
-            }
-            n_in = *n_out;
+            let sums = dense(scope.value(h), &mut variables.at(&name), *n_out, initial);
+            h = if is_last { sums } else { sums.relu() }.output();
         }
-        let loss = mean_cross_entropy(g, h, inputs[1])?;
-        let accuracy = accuracy(g, h, inputs[1])?;
+        let logits = g.value(h);
+        let loss = mean_cross_entropy(logits, inputs[1]).output();
+        let accuracy = accuracy(logits, inputs[1]).try_output()?;
         Ok(Tower { loss, accuracy: Some(accuracy), images: Vec::new(), updates: Vec::new() })
     }
 }

@@ -1,16 +1,14 @@
 //! Models: networks that can be trained by name, on one device or several.
 //!
 //! A [`Network`] adds the computation of one tower to a graph, from a batch to its loss, taking its variables from
-//! [`Variables`], so that several towers share them. [`crate::training`] makes a training step of it.
+//! [`Variables`](crate::layers::Variables), so that several towers share them. [`crate::training`] makes a training step of it.
 
 mod convnet;
 mod embeddings;
 mod inception;
-mod layers;
 mod lstm;
 mod mlp;
 mod network;
-mod variables;
 
 pub use convnet::Convnet;
 pub use embeddings::SkipGram;
@@ -18,5 +16,4 @@ pub(crate) use embeddings::VECTORS;
 pub use inception::Inception;
 pub use lstm::{LanguageModel, Unrolling};
 pub use mlp::MlpOptions;
-pub use network::{Input, Network, Phase, Tower};
-pub use variables::{Initial, Variables};
+pub use network::{Input, Network, Tower};

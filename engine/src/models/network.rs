@@ -1,18 +1,9 @@
 //! What a network is.
 
-use super::variables::Variables;
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, NodeId, Output};
+use crate::layers::{Phase, Variables};
 use crate::shape::PartialShape;
-
-/// What a tower is for: some layers differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Learning: dropout drops, batches are normalised by themselves.
-    Training,
-    /// Judging: nothing is dropped, batches are normalised by what training saw.
-    Evaluation,
-}
 
 /// One part of a batch.
 #[derive(Debug, Clone)]

@@ -96,6 +96,17 @@ pub enum ArgType {
     List(&'static str),
 }
 
+impl ArgType {
+    /// Whether an input of this type tells the value of the attribute `name`.
+    pub fn tells(&self, name: &str) -> bool {
+        match self {
+            ArgType::Fixed(_) => false,
+            ArgType::Attr(attr) | ArgType::List(attr) | ArgType::RepeatFixed(attr, _) => *attr == name,
+            ArgType::Repeat(length, attr) => *attr == name || *length == name,
+        }
+    }
+}
+
 /// An attribute.
 #[derive(Debug, Clone)]
 pub struct AttrDef {

@@ -7,6 +7,7 @@ use super::runner::QueueRunner;
 use crate::dtype::DType;
 use crate::graph::{Attr, Graph, GraphError, NodeId, Output};
 use crate::shape::PartialShape;
+use crate::tensor::Tensor;
 
 /// How batches are made.
 #[derive(Debug, Clone)]
@@ -56,6 +57,7 @@ fn queue(
     options: &BatchOptions,
     extra: &[(&str, i64)],
 ) -> Result<Output, GraphError> {
+    graph.check()?;
     let mut types: Vec<DType> = Vec::new();
     let mut shapes: Vec<PartialShape> = Vec::new();
     for t in tensors {
@@ -71,22 +73,17 @@ fn queue(
     extra.iter().fold(node, |node, (name, value)| node.attr(name, *value)).output()
 }
 
-fn enqueue(graph: &Graph, queue: Output, tensors: &[Output], options: &BatchOptions) -> Result<NodeId, GraphError> {
+fn enqueue(graph: &Graph, queue: Output, tensors: &[Output], options: &BatchOptions) -> NodeId {
     let op = if options.enqueue_many { "QueueEnqueueManyV2" } else { "QueueEnqueueV2" };
-    graph.add_node(op).name("enqueue").input(queue).inputs(tensors).build()
+    graph.add_node(op).name("enqueue").input(queue).inputs(tensors).value().node()
 }
 
-fn dequeue(
-    graph: &Graph,
-    queue: Output,
-    tensors: &[Output],
-    options: &BatchOptions,
-) -> Result<Vec<Output>, GraphError> {
+fn dequeue(graph: &Graph, queue: Output, tensors: &[Output], options: &BatchOptions) -> Vec<Output> {
     let op = if options.allow_smaller_final_batch { "QueueDequeueUpToV2" } else { "QueueDequeueManyV2" };
-    let n = graph.constant(crate::tensor::Tensor::scalar(i32::try_from(options.size).unwrap_or(i32::MAX)))?;
-    let types = tensors.iter().map(|t| graph.dtype(*t)).collect::<Result<Vec<DType>, _>>()?;
-    let node = graph.add_node(op).name("dequeue").input(queue).input(n).attr("component_types", types).build()?;
-    Ok((0..tensors.len() as u32).map(|port| Output { node, port }).collect())
+    let n = graph.constant(Tensor::scalar(i32::try_from(options.size).unwrap_or(i32::MAX)));
+    let types: Vec<DType> = tensors.iter().map(|t| graph.value(*t).dtype()).collect();
+    let first = graph.add_node(op).name("dequeue").input(queue).input(n).attr("component_types", types).value();
+    (0..tensors.len() as u32).map(|port| first.port(port).output()).collect()
 }
 
 /// Batches of `tensors`, in the order in which they are produced (with one thread).
@@ -132,8 +129,8 @@ fn join(
 ) -> Result<Batches, GraphError> {
     let first = sources.first().copied().unwrap_or_default();
     let queue = queue(graph, op, first, options, extra)?;
-    let enqueues = sources.iter().map(|s| enqueue(graph, queue, s, options)).collect::<Result<_, _>>()?;
-    let outputs = dequeue(graph, queue, first, options)?;
+    let enqueues = sources.iter().map(|s| enqueue(graph, queue, s, options)).collect();
+    let outputs = dequeue(graph, queue, first, options);
     Ok(Batches { outputs, runner: QueueRunner::new(graph, &[queue], enqueues)? })
 }
 
@@ -145,14 +142,14 @@ fn join(
 /// As [`batch`]; `length` is an int32 scalar.
 pub fn bucket_by_sequence_length(
     graph: &Graph,
-    length: Output,
+    length: impl Into<Output>,
     tensors: &[Output],
     boundaries: &[i32],
     options: &BatchOptions,
 ) -> Result<(Vec<Output>, Vec<QueueRunner>), GraphError> {
     let graph = graph.scope("bucket");
-    let all: Vec<Output> = std::iter::once(length).chain(tensors.iter().copied()).collect();
-    let types = all.iter().map(|t| graph.dtype(*t)).collect::<Result<Vec<DType>, _>>()?;
+    let all: Vec<Output> = std::iter::once(length.into()).chain(tensors.iter().copied()).collect();
+    let types: Vec<DType> = all.iter().map(|t| graph.value(*t).dtype()).collect();
     let (mut queues, mut enqueues) = (Vec::new(), Vec::new());
     let mut up = Vec::new();
     for _ in 0..=boundaries.len() {
@@ -161,38 +158,31 @@ pub fn bucket_by_sequence_length(
     // The batches' shapes differ from bucket to bucket, so that the common queue knows none.
     let top = graph.add_node("FIFOQueueV2").name("batches").attr("component_types", types.clone());
     let top = top.attr("capacity", (boundaries.len() as i64 + 1) * 2).output()?;
-    let bounds = graph.constant(crate::tensor::Tensor::vector(boundaries))?;
+    let bounds = graph.ints(boundaries).output();
     for (i, bucket) in queues.iter().enumerate() {
-        enqueues.push(into_bucket(&graph, *bucket, i, bounds, &all)?);
-        let out = dequeue(&graph, *bucket, &all, options)?;
-        up.push(graph.add_node("QueueEnqueueV2").name("enqueue_batch").input(top).inputs(&out).build()?);
+        enqueues.push(into_bucket(&graph, *bucket, i, bounds, &all));
+        let out = dequeue(&graph, *bucket, &all, options);
+        up.push(graph.add_node("QueueEnqueueV2").name("enqueue_batch").input(top).inputs(&out).value().node());
     }
-    let step = graph.group("enqueue_row", &enqueues)?;
+    let step = graph.group("enqueue_row", &enqueues);
     let runners = vec![QueueRunner::new(&graph, &[top], up)?, QueueRunner::new(&graph, &queues, vec![step])?];
-    let node = graph.add_node("QueueDequeueV2").name("take").input(top).attr("component_types", types).build()?;
-    Ok(((0..all.len() as u32).map(|port| Output { node, port }).collect(), runners))
+    let first = graph.add_node("QueueDequeueV2").name("take").input(top).attr("component_types", types).value();
+    graph.check()?;
+    Ok(((0..all.len() as u32).map(|port| first.port(port).output()).collect(), runners))
 }
 
 /// Puts the row into bucket `i` where it belongs there, by as many rows of it as there are bounds that agree: 1 or 0.
-fn into_bucket(graph: &Graph, bucket: Output, i: usize, bounds: Output, row: &[Output]) -> Result<NodeId, GraphError> {
+fn into_bucket(graph: &Graph, bucket: Output, i: usize, bounds: Output, row: &[Output]) -> NodeId {
     // The number of bounds that the length is not below is the bucket's number.
-    let reached = graph.greater_equal(row[0], bounds)?;
-    let reached = graph.cast(reached, DType::I32)?;
-    let axis = graph.int_vector(&[0])?;
-    let number = graph.sum(reached, axis)?;
-    let own = graph.constant(crate::tensor::Tensor::scalar(i as i32))?;
-    let is_own = graph.equal(number, own)?;
-    let count = graph.cast(is_own, DType::I32)?;
+    let number = graph.value(row[0]).greater_equal(bounds).cast(DType::I32).sum([0]);
+    let count = number.equal(i as f64).cast(DType::I32);
+    let int = |value: i32| graph.constant(Tensor::scalar(value));
     let mut parts = Vec::new();
     for t in row {
         // Zero rows or one: enqueuing none does nothing.
-        let first = graph.constant(crate::tensor::Tensor::scalar(0i32))?;
-        let batch = graph.expand_dims(*t, first)?;
-        let zero = graph.constant(crate::tensor::Tensor::scalar(0i32))?;
-        let one = graph.constant(crate::tensor::Tensor::scalar(1i32))?;
-        let rows = graph.add_node("Range").input(zero).input(count).input(one).output()?;
-        let axis = graph.constant(crate::tensor::Tensor::scalar(0i32))?;
-        parts.push(graph.add_node("GatherV2").input(batch).input(rows).input(axis).output()?);
+        let batch = graph.value(*t).expand_dims(0);
+        let rows = graph.add_node("Range").input(int(0)).input(count).input(int(1)).value();
+        parts.push(graph.add_node("GatherV2").input(batch).input(rows).input(int(0)).value());
     }
-    graph.add_node("QueueEnqueueManyV2").name("enqueue").input(bucket).inputs(&parts).build()
+    graph.add_node("QueueEnqueueManyV2").name("enqueue").input(bucket).inputs(&parts).value().node()
 }

@@ -118,11 +118,12 @@ impl QueueRunner {
         let close = |name: &str, pending: bool| {
             let node = |q: &Output| {
                 let node = graph.add_node("QueueCloseV2").name(name).input(*q);
-                node.attr("cancel_pending_enqueues", pending).build()
+                node.attr("cancel_pending_enqueues", pending).value().node()
             };
-            queues.iter().map(node).collect::<Result<Vec<_>, _>>()
+            queues.iter().map(node).collect::<Vec<_>>()
         };
-        let (close, cancel) = (close("close", false)?, close("cancel", true)?);
+        let (close, cancel) = (close("close", false), close("cancel", true));
+        graph.check()?;
         Ok(QueueRunner { queues: queues.to_vec(), enqueue, close, cancel })
     }
 

@@ -57,8 +57,9 @@ impl Session {
     /// A session on `graph`. Nodes that are added to the graph later can be run too.
     ///
     /// # Errors
-    /// The system gives no threads; two devices have one name.
+    /// A node of the graph could not be added ([`Graph::check`]); the system gives no threads; two devices have one name.
     pub fn new(graph: &Graph, options: SessionOptions) -> Result<Session, RunError> {
+        graph.check()?;
         let pool = match options.threads {
             None => Pool::global(),
             Some(n) => Pool::new(n).map(Arc::new),

@@ -3,7 +3,8 @@
 //! A [`Session`] compiles each (feeds, fetches, targets) signature it is asked for once, and keeps the plans and the
 //! nodes' kernels. Steps run in their callers' threads, several at once where several threads call; they meet in the
 //! device's containers of variables, which outlive the session and are shared by the sessions of one [`Device`](crate::device::Device).
-//! [`Session::prepare`] resolves names once for a step that is run often.
+//! [`Session::step`] puts a step together from handles or names, [`Session::run`] takes names alone, and [`Session::prepare`]
+//! resolves them once for a step that is run often.
 
 mod callable;
 mod calls;
@@ -12,6 +13,7 @@ mod error;
 mod options;
 mod parts;
 mod plans;
+mod step;
 
 pub use crate::compile::{Numerics, SharedKernels};
 pub use crate::run::executor::{CancelToken, OnStall};
@@ -20,3 +22,4 @@ pub use client::{Inspection, Session};
 pub use error::{ExtendError, RunError};
 pub use options::{Meeting, RunOptions, SessionOptions};
 pub use parts::{Division, PartError, TaskSession};
+pub use step::{Port, Step};

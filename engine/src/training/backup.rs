@@ -9,7 +9,7 @@ use super::options::TrainingOptions;
 use super::tower::{Built, Pushes, Updates, clipped};
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, NodeId, Output, Var};
-use crate::models::Variables;
+use crate::layers::Variables;
 use crate::optimizer::Slots;
 use crate::shape::PartialShape;
 use crate::slices::IndexedSlices;
@@ -22,24 +22,24 @@ struct Accumulator {
 }
 
 impl Accumulator {
-    fn new(g: &Graph, dtype: DType, shape: PartialShape, shared_name: &str) -> Result<Accumulator, GraphError> {
+    fn new(g: &Graph, dtype: DType, shape: PartialShape, shared_name: &str) -> Accumulator {
         let node = g.add_node("ResourceConditionalAccumulator").name("accumulator").attr("dtype", dtype);
         let node = node.attr("shape", shape).attr("reduction_type", "MEAN");
-        Ok(Accumulator { handle: node.attr("shared_name", shared_name).output()?, dtype })
+        Accumulator { handle: node.attr("shared_name", shared_name).value().output(), dtype }
     }
 
-    fn give(&self, g: &Graph, done: Output, value: Output) -> Result<NodeId, GraphError> {
+    fn give(&self, g: &Graph, done: Output, value: Output) -> NodeId {
         let node = g.add_node("ResourceAccumulatorApplyGradient").name("give").input(self.handle).input(done);
-        node.input(value).attr("dtype", self.dtype).build()
+        node.input(value).attr("dtype", self.dtype).value().node()
     }
 
-    fn take(&self, g: &Graph, n: Output) -> Result<Output, GraphError> {
+    fn take(&self, g: &Graph, n: Output) -> Output {
         let node = g.add_node("ResourceAccumulatorTakeGradient").name("take").input(self.handle).input(n);
-        node.attr("dtype", self.dtype).output()
+        node.attr("dtype", self.dtype).value().output()
     }
 
-    fn begin(&self, g: &Graph, done: Output) -> Result<NodeId, GraphError> {
-        g.add_node("ResourceAccumulatorSetGlobalStep").name("begin").input(self.handle).input(done).build()
+    fn begin(&self, g: &Graph, done: Output) -> NodeId {
+        g.add_node("ResourceAccumulatorSetGlobalStep").name("begin").input(self.handle).input(done).value().node()
     }
 }
 
@@ -53,24 +53,24 @@ struct Given {
 fn given(home: &Graph, g: &Graph, variables: &Variables, built: &[Built]) -> Result<Vec<Given>, GraphError> {
     let mut all = Vec::new();
     let mut add = |name: &str, shape: PartialShape, of_towers: Vec<Output>| {
-        let Some(first) = of_towers.first() else { return Ok(()) };
-        let accumulator = Accumulator::new(g, home.dtype(*first)?, shape, &format!("{}/{name}", g.scope_name()))?;
+        let Some(first) = of_towers.first() else { return };
+        let dtype = home.value(*first).dtype();
+        let accumulator = Accumulator::new(g, dtype, shape, &format!("{}/{name}", g.scope_name()));
         all.push(Given { accumulator, of_towers });
-        Ok::<_, GraphError>(())
     };
     for (i, var) in variables.trained().into_iter().enumerate() {
         let of = |tower: &Built| whole(g, tower.gradients[i], var);
-        add(&format!("gradient{i}"), g.shape(var.value)?, built.iter().map(of).collect::<Result<_, _>>()?)?;
+        add(&format!("gradient{i}"), g.shape(var.value)?, built.iter().map(of).collect::<Result<_, _>>()?);
     }
-    add("loss", PartialShape::scalar(), built.iter().map(|built| built.tower.loss).collect())?;
-    add("accuracy", PartialShape::scalar(), built.iter().filter_map(|built| built.tower.accuracy).collect())?;
+    add("loss", PartialShape::scalar(), built.iter().map(|built| built.tower.loss).collect());
+    add("accuracy", PartialShape::scalar(), built.iter().filter_map(|built| built.tower.accuracy).collect());
     Ok(all)
 }
 
 /// A gradient as accumulators want it. Slices cross as such, and become a whole gradient only where the variable is.
 fn whole(g: &Graph, gradient: Output, var: Var) -> Result<Output, GraphError> {
     match IndexedSlices::of(g, gradient, var)? {
-        Some(slices) => slices.to_dense(g),
+        Some(slices) => slices.to_dense(g).try_output(),
         None => Ok(gradient),
     }
 }
@@ -86,28 +86,27 @@ pub(super) fn updates(
 ) -> Result<Updates, GraphError> {
     let g = home.scope("backup");
     let n_required = built.len().saturating_sub(spare).max(1);
-    let done = g.placeholder("done", DType::I64, PartialShape::scalar())?;
+    let done = g.placeholder("done", DType::I64, PartialShape::scalar()).output();
     let given = given(home, &g, variables, built)?;
     let mut ops = Vec::new();
     for (i, tower) in built.iter().enumerate() {
         let scope = g.scope(&format!("tower{i}"));
         let gives = given.iter().map(|given| given.accumulator.give(&scope, done, given.of_towers[i]));
-        let mut all = gives.collect::<Result<Vec<_>, _>>()?;
-        all.extend(&tower.tower.updates);
-        ops.push(scope.group("gradients", &all)?);
+        let all: Vec<NodeId> = gives.chain(tower.tower.updates.iter().copied()).collect();
+        ops.push(scope.group("gradients", &all));
     }
-    let begins = given.iter().map(|given| given.accumulator.begin(&g, done)).collect::<Result<Vec<_>, _>>()?;
-    let n = g.named_constant("required", Tensor::scalar(i32::try_from(n_required).unwrap_or(i32::MAX)))?;
-    let taken = given.iter().map(|given| given.accumulator.take(&g, n)).collect::<Result<Vec<_>, _>>()?;
+    let begins: Vec<NodeId> = given.iter().map(|given| given.accumulator.begin(&g, done)).collect();
+    let n = g.named_constant("required", Tensor::scalar(i32::try_from(n_required).unwrap_or(i32::MAX))).output();
+    let taken: Vec<Output> = given.iter().map(|given| given.accumulator.take(&g, n)).collect();
     let trained = variables.trained();
     let (means, judged) = taken.split_at(trained.len());
     let gradients = clipped(home, options, &trained, means)?;
     let training = options.optimizer.apply(home, &trained, &gradients, rate, &mut Slots::default())?;
     // What nobody fetches is taken, too: else it would be there in the next step.
     let all: Vec<NodeId> = judged.iter().map(|output| output.node).chain([training.op]).collect();
-    let begin = g.group("begin", &begins)?;
+    let begin = g.group("begin", &begins);
     Ok(Updates {
-        train_ops: vec![home.group("train_step", &all)?],
+        train_ops: vec![home.group("train_step", &all)],
         losses: vec![judged[0]],
         accuracy: judged.get(1).copied(),
         gradients,

@@ -6,10 +6,10 @@ use super::saving::{self, Saving};
 use super::tower::{Built, Pushes, Updates, clipped};
 use super::tower_summaries::{self, TowerSummaries};
 use super::{backup, replicas, summaries};
-use crate::dtype::DType;
 use crate::gradients::{GradientError, gradients};
 use crate::graph::{Graph, GraphError, NodeId, Output};
-use crate::models::{Network, Phase, Variables};
+use crate::layers::{Phase, Variables};
+use crate::models::Network;
 use crate::optimizer::Slots;
 use crate::slices::mean_gradient;
 
@@ -77,7 +77,7 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     let at = |i: usize| if i == 0 { home.clone() } else { g.with_device(&device(i)).scope(&format!("replica{i}")) };
     let replicas: Vec<Graph> = (0..n_replicas).map(at).collect();
     let mut variables: Vec<Variables> = replicas.iter().map(|at| Variables::new(at, options.seed)).collect();
-    let mut source = input::Source::new(&home, network, options.input)?;
+    let mut source = input::Source::new(&home, network, options.input);
     let mut built = Vec::new();
     for i in 0..n_towers {
         // One tower has the names that it has without devices: a checkpoint of the one is one of the other.
@@ -86,7 +86,7 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
         built.push(tower(&at, network, &mut variables[i % n_replicas], &mut source)?);
     }
     let evaluation = evaluation(&home, network, &mut variables[0], &built[0])?;
-    let rate = home.named_constant("learning_rate", options.learning_rate)?;
+    let rate = home.named_constant("learning_rate", options.learning_rate).output();
     let Updates { train_ops, losses, accuracy, gradients, mut init, alike, pushes } = match options.parallelism {
         Parallelism::AllReduce if n_replicas > 1 => replicated(&replicas, &variables, &built, rate, options)?,
         Parallelism::Backup { spare } => backup::updates(&home, &variables[0], &built, rate, options, spare)?,
@@ -95,9 +95,9 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     init.extend(variables.iter().flat_map(Variables::init));
     let variables = variables.swap_remove(0);
     let summaries = home.scope("summaries");
-    let scalars = summaries::scalars(&summaries, losses[0], accuracy, rate)?;
-    let histograms = summaries::histograms(&summaries, &variables, &gradients)?;
-    let images = summaries::images(&summaries, &built[0].tower.images)?;
+    let scalars = summaries::scalars(&summaries, losses[0], accuracy, rate).output();
+    let histograms = summaries::histograms(&summaries, &variables, &gradients).output();
+    let images = summaries::images(&summaries, &built[0].tower.images);
     let mut towers = Vec::new();
     for (i, built) in built.iter().enumerate() {
         let g = summaries.with_device(&device(i)).scope(&format!("tower{i}"));
@@ -106,10 +106,12 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     }
     let of_towers = pushes.iter().flat_map(|pushes| &pushes.ops);
     let steps: Vec<NodeId> = train_ops.iter().chain(&evaluation.updates).chain(of_towers).copied().collect();
-    let saving = (!options.devices.is_empty()).then(|| saving::saving(&home, &steps)).transpose()?;
+    let saving = (!options.devices.is_empty()).then(|| saving::saving(&home, &steps));
     let (enqueues, positions) = source.into_ends();
+    let init = home.group("init", &init);
+    g.check()?;
     Ok(TrainingGraph {
-        init: home.group("init", &init)?,
+        init,
         feeds: built.into_iter().map(|built| built.feeds).collect(),
         enqueues,
         positions,
@@ -157,16 +159,16 @@ fn evaluation(
         return Ok(Evaluation { feeds, loss: tower.loss, accuracy: tower.accuracy, updates: Vec::new() });
     }
     let scope = g.scope("evaluation");
-    let feeds = input::placeholders(&scope, network)?;
+    let feeds = input::placeholders(&scope, network);
     let tower = network.tower(&scope, variables, &feeds, Phase::Evaluation)?;
     Ok(Evaluation { feeds, loss: tower.loss, accuracy: tower.accuracy, updates: tower.updates })
 }
 
 /// The mean of values of several towers.
-fn mean(g: &Graph, values: &[Output]) -> Result<Output, GraphError> {
+fn mean(g: &Graph, values: &[Output]) -> Output {
     match values {
-        [one] => Ok(*one),
-        many => g.mul(g.add_n(many)?, g.number(DType::F32, 1.0 / many.len() as f64)?),
+        [one] => *one,
+        many => (g.add_n(many) * (1.0 / many.len() as f64)).output(),
     }
 }
 
@@ -196,8 +198,8 @@ fn replicated(
             first = grads;
         }
     }
-    let loss = mean(&averages[0], &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
-    let (op, alike) = (home.group("train_step", &all)?, Some(replicas::alike(replicas, &alike)?));
+    let loss = mean(&averages[0], &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>());
+    let (op, alike) = (home.group("train_step", &all), Some(replicas::alike(replicas, &alike)));
     let accuracy = built[0].tower.accuracy;
     Ok(Updates { train_ops: vec![op], losses: vec![loss], accuracy, gradients: first, init, alike, pushes: None })
 }
@@ -217,7 +219,7 @@ fn updates(
         let training = options.optimizer.apply(home, &trained, &grads, rate, &mut slots)?;
         let mut all = updates;
         all.push(training.op);
-        let op = if all.len() == 1 { training.op } else { home.group("train_step", &all)? };
+        let op = if all.len() == 1 { training.op } else { home.group("train_step", &all) };
         Ok::<_, GraphError>((op, grads, training.init))
     };
     if options.parallelism == Parallelism::Asynchronous {
@@ -237,7 +239,7 @@ fn updates(
     let of_variable = |i: usize| built.iter().map(|b| b.gradients[i]).collect::<Vec<_>>();
     let means = trained.iter().enumerate().map(|(i, var)| mean_gradient(&average, &of_variable(i), *var));
     let grads: Vec<Output> = means.collect::<Result<_, _>>()?;
-    let loss = mean(&average, &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
+    let loss = mean(&average, &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>());
     let all: Vec<NodeId> = built.iter().flat_map(|b| b.tower.updates.iter().copied()).collect();
     let (op, gradients, init) = apply(&grads, all)?;
     Ok(Updates { train_ops: vec![op], losses: vec![loss], accuracy, gradients, init, alike: None, pushes: None })

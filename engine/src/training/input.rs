@@ -5,7 +5,7 @@
 use crate::dtype::DType;
 use crate::graph::{Attr, Graph, GraphError, NodeId, Output};
 use crate::models::Network;
-use crate::shape::{PartialShape, Shape};
+use crate::shape::PartialShape;
 
 /// Where batches come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,12 +70,11 @@ pub fn tower_position(g: &Graph, tower: usize) -> Result<Position, GraphError> {
     let types = Attr::ListType(vec![DType::I64]);
     let queue = scope.add_node("FIFOQueueV2").name("queue").attr("component_types", types.clone());
     let shared_name = format!("input{tower}/position");
-    let queue = queue.attr("capacity", 1i64).attr("shared_name", shared_name.as_str()).output()?;
-    let feed = scope.placeholder("first", DType::I64, PartialShape::from(&Shape::scalar()))?;
-    let send = scope.add_node("QueueEnqueueV2").name("send").input(queue).input(feed).build()?;
-    let received =
-        scope.add_node("QueueDequeueV2").name("received").input(queue).attr("component_types", types).output()?;
-    Ok(Position { feed, send, received })
+    let queue = queue.attr("capacity", 1i64).attr("shared_name", shared_name.as_str()).value();
+    let feed = scope.placeholder("first", DType::I64, PartialShape::scalar()).output();
+    let send = scope.add_node("QueueEnqueueV2").name("send").input(queue).input(feed).value().node();
+    let received = scope.add_node("QueueDequeueV2").name("received").input(queue).attr("component_types", types);
+    Ok(Position { feed, send, received: received.value().try_output()? })
 }
 
 /// What towers take their batches from.
@@ -96,50 +95,48 @@ pub fn tower_queue(
     tower: usize,
     capacity: usize,
 ) -> Result<(Output, Enqueue), GraphError> {
-    queue(&g.at_scope("").scope(&format!("input{tower}")), network, &format!("input{tower}/queue"), capacity)
+    let scope = g.at_scope("").scope(&format!("input{tower}"));
+    let queue = queue(&scope, network, &format!("input{tower}/queue"), capacity);
+    g.check()?;
+    Ok(queue)
 }
 
-fn queue(
-    scope: &Graph,
-    network: &dyn Network,
-    shared_name: &str,
-    capacity: usize,
-) -> Result<(Output, Enqueue), GraphError> {
+fn queue(scope: &Graph, network: &dyn Network, shared_name: &str, capacity: usize) -> (Output, Enqueue) {
     let types: Vec<DType> = network.inputs().iter().map(|input| input.dtype).collect();
     let queue = scope.add_node("FIFOQueueV2").name("queue").attr("component_types", Attr::ListType(types));
-    let queue = queue.attr("capacity", capacity as i64).attr("shared_name", shared_name).output()?;
-    let feeds = placeholders(scope, network)?;
-    let op = scope.add_node("QueueEnqueueV2").name("enqueue").input(queue).inputs(&feeds).build()?;
-    let close = scope.add_node("QueueCloseV2").name("close").input(queue).build()?;
-    let size = scope.add_node("QueueSizeV2").name("size").input(queue).output()?;
-    Ok((queue, Enqueue { feeds, op, close, size }))
+    let queue = queue.attr("capacity", capacity as i64).attr("shared_name", shared_name).value().output();
+    let feeds = placeholders(scope, network);
+    let op = scope.add_node("QueueEnqueueV2").name("enqueue").input(queue).inputs(&feeds).value().node();
+    let close = scope.add_node("QueueCloseV2").name("close").input(queue).value().node();
+    let size = scope.add_node("QueueSizeV2").name("size").input(queue).value().output();
+    (queue, Enqueue { feeds, op, close, size })
 }
 
 impl Source {
-    pub fn new(g: &Graph, network: &dyn Network, mode: InputMode) -> Result<Source, GraphError> {
-        Ok(match mode {
+    pub fn new(g: &Graph, network: &dyn Network, mode: InputMode) -> Source {
+        match mode {
             InputMode::Fed => Source::Fed,
             InputMode::Queue { capacity } => {
-                let (queue, enqueue) = queue(&g.scope("input"), network, "", capacity)?;
+                let (queue, enqueue) = queue(&g.scope("input"), network, "", capacity);
                 Source::Queue { queue, at: g.clone(), enqueue }
             }
             InputMode::QueuePerTower { capacity } => {
                 Source::QueuePerTower { capacity, enqueues: Vec::new(), positions: Vec::new() }
             }
-        })
+        }
     }
 
     /// A batch for the next tower: placeholders, or what the queue gives; of a queue of its own, when its step began, too.
     pub fn batch(&mut self, g: &Graph, network: &dyn Network) -> Result<(Vec<Output>, Option<Began>), GraphError> {
         let mut began = None;
         let (queue, at) = match self {
-            Source::Fed => return Ok((placeholders(g, network)?, None)),
+            Source::Fed => return Ok((placeholders(g, network), None)),
             Source::Queue { queue, at, .. } => (*queue, at.clone()),
             Source::QueuePerTower { capacity, enqueues, positions } => {
                 let (queue, enqueue) = tower_queue(g, network, enqueues.len(), *capacity)?;
                 positions.push(tower_position(g, enqueues.len())?);
                 enqueues.push(enqueue);
-                began = Some(g.add_node("Timestamp").name("began").output()?);
+                began = Some(g.add_node("Timestamp").name("began").value().output());
                 (queue, g.clone())
             }
         };
@@ -149,13 +146,14 @@ impl Source {
         let dequeue = at.at_scope(g.scope_name());
         let dequeue = dequeue.add_node("QueueDequeueV2").name("dequeue").input(queue);
         let dequeue = dequeue.after(began.map(|at: Output| at.node).as_slice());
-        let node = dequeue.attr("component_types", Attr::ListType(types)).build()?;
+        let batch = dequeue.attr("component_types", Attr::ListType(types)).value();
+        // A queue without declared shapes tells nothing of what it gives: a placeholder that has a default declares them.
         let ports = inputs.iter().enumerate().map(|(port, input)| {
-            let output = Output { node, port: port as u32 };
-            // A queue without declared shapes tells nothing of what it gives.
-            shaped(g, input.name, output, &input.shape)
+            let node = g.add_node("PlaceholderWithDefault").name(input.name).input(batch.port(port as u32));
+            node.attr("shape", input.shape.clone()).value().output()
         });
-        Ok((ports.collect::<Result<_, _>>()?, began.map(|at| Began { at, batch: node, queue })))
+        let began = began.map(|at| Began { at, batch: batch.node(), queue });
+        Ok((ports.collect(), began))
     }
 
     pub fn into_ends(self) -> (Vec<Enqueue>, Vec<Position>) {
@@ -167,11 +165,6 @@ impl Source {
     }
 }
 
-/// The same value, its shape declared: a placeholder that has a default.
-fn shaped(g: &Graph, name: &str, x: Output, shape: &PartialShape) -> Result<Output, GraphError> {
-    g.add_node("PlaceholderWithDefault").name(name).input(x).attr("shape", shape.clone()).output()
-}
-
-pub(super) fn placeholders(g: &Graph, network: &dyn Network) -> Result<Vec<Output>, GraphError> {
-    network.inputs().into_iter().map(|input| g.placeholder(input.name, input.dtype, input.shape)).collect()
+pub(super) fn placeholders(g: &Graph, network: &dyn Network) -> Vec<Output> {
+    network.inputs().into_iter().map(|input| g.placeholder(input.name, input.dtype, input.shape).output()).collect()
 }

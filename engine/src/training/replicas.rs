@@ -1,7 +1,7 @@
 //! Replicas that each have the variables: gradients are averaged by collectives, and every replica moves its own.
 
 use crate::dtype::DType;
-use crate::graph::{Attr, Graph, GraphError, NodeId, Output, Var};
+use crate::graph::{Attr, Graph, GraphError, NodeId, Output, Value, Var};
 use crate::shape::Shape;
 use crate::slices::{IndexedSlices, known_shape};
 use crate::tensor::Tensor;
@@ -23,19 +23,13 @@ impl Keys {
 }
 
 /// A member of a group for each replica.
-fn members(
-    replicas: &[Graph],
-    keys: &mut Keys,
-    op: &str,
-    values: &[Output],
-    attrs: &[(&str, Attr)],
-) -> Result<Vec<Output>, GraphError> {
+fn members(replicas: &[Graph], keys: &mut Keys, op: &str, values: &[Output], attrs: &[(&str, Attr)]) -> Vec<Output> {
     let instance = keys.next();
     let member = |(g, value): (&Graph, &Output)| {
         let scope = g.scope("collective");
-        let node = scope.add_node(op).input(*value).attr("T", g.dtype(*value)?);
+        let node = scope.add_node(op).input(*value);
         let node = node.attr("group_size", keys.size).attr("group_key", 1i64).attr("instance_key", instance);
-        attrs.iter().fold(node, |node, (name, value)| node.attr(name, value.clone())).output()
+        attrs.iter().fold(node, |node, (name, value)| node.attr(name, value.clone())).value().output()
     };
     replicas.iter().zip(values).map(member).collect()
 }
@@ -65,21 +59,21 @@ pub(super) fn average(
         }
         let n = shapes[i].n_elements();
         if n > BUCKET {
-            put(i, reduced(replicas, &mut keys, &of_variable)?);
+            put(i, reduced(replicas, &mut keys, &of_variable));
             continue;
         }
         if filled + n > BUCKET {
-            together(replicas, &mut keys, gradients, &shapes, &std::mem::take(&mut bucket), &mut put)?;
+            together(replicas, &mut keys, gradients, &shapes, &std::mem::take(&mut bucket), &mut put);
             filled = 0;
         }
         bucket.push(i);
         filled += n;
     }
-    together(replicas, &mut keys, gradients, &shapes, &bucket, &mut put)?;
+    together(replicas, &mut keys, gradients, &shapes, &bucket, &mut put);
     Ok(means.into_iter().map(|means| means.into_iter().flatten().collect()).collect())
 }
 
-fn reduced(replicas: &[Graph], keys: &mut Keys, values: &[Output]) -> Result<Vec<Output>, GraphError> {
+fn reduced(replicas: &[Graph], keys: &mut Keys, values: &[Output]) -> Vec<Output> {
     members(replicas, keys, "CollectiveReduce", values, &[("merge_op", "Add".into()), ("final_op", "Div".into())])
 }
 
@@ -91,37 +85,35 @@ fn together(
     shapes: &[Shape],
     bucket: &[usize],
     put: &mut impl FnMut(usize, Vec<Output>),
-) -> Result<(), GraphError> {
+) {
     if let [one] = bucket {
-        put(*one, reduced(replicas, keys, &gradients.iter().map(|all| all[*one]).collect::<Vec<_>>())?);
-        return Ok(());
+        return put(*one, reduced(replicas, keys, &gradients.iter().map(|all| all[*one]).collect::<Vec<_>>()));
     }
     if bucket.is_empty() {
-        return Ok(());
+        return;
     }
     let joined = |(g, gradients): (&Graph, &&[Output])| {
         let g = g.scope("bucket");
-        let flat = g.int_vector(&[-1])?;
-        let parts = bucket.iter().map(|i| g.reshape(gradients[*i], flat)).collect::<Result<Vec<_>, _>>()?;
-        g.add_node("ConcatV2").inputs(&parts).input(g.constant(Tensor::scalar(0i32))?).output()
+        let flat = g.ints(&[-1]);
+        let parts: Vec<Value<'_>> = bucket.iter().map(|i| g.value(gradients[*i]).reshape(flat)).collect();
+        g.concat(&parts, 0).output()
     };
-    let joined: Vec<Output> = replicas.iter().zip(gradients).map(joined).collect::<Result<_, _>>()?;
-    let means = reduced(replicas, keys, &joined)?;
+    let joined: Vec<Output> = replicas.iter().zip(gradients).map(joined).collect();
+    let means = reduced(replicas, keys, &joined);
     let int = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let lengths: Vec<i32> = bucket.iter().map(|i| int(shapes[*i].n_elements())).collect();
     let mut parts: Vec<Vec<Output>> = vec![Vec::new(); bucket.len()];
     for (g, mean) in replicas.iter().zip(means) {
         let g = g.scope("bucket");
-        let (lengths, axis) = (g.int_vector(&lengths)?, g.constant(Tensor::scalar(0i32))?);
+        let (lengths, axis) = (g.ints(&lengths), g.constant(Tensor::scalar(0i32)));
         let split = g.add_node("SplitV").input(mean).input(lengths).input(axis);
-        let split = split.attr("num_split", bucket.len() as i64).attr("Tlen", DType::I32).build()?;
+        let split = split.attr("num_split", bucket.len() as i64).attr("Tlen", DType::I32).value();
         for (port, (i, part)) in bucket.iter().zip(&mut parts).enumerate() {
             let dims: Vec<i32> = shapes[*i].dims().iter().map(|dim| int(*dim)).collect();
-            part.push(g.reshape(Output { node: split, port: port as u32 }, g.int_vector(&dims)?)?);
+            part.push(split.port(port as u32).reshape(&dims[..]).output());
         }
     }
     bucket.iter().zip(parts).for_each(|(i, part)| put(*i, part));
-    Ok(())
 }
 
 /// The mean of gradients of some rows: all replicas' rows; `None` where one is dense.
@@ -139,28 +131,22 @@ fn sliced(
         let own: Vec<Output> = slices.iter().map(of).collect();
         members(replicas, keys, "CollectiveGather", &own, &any_shape)
     };
-    let (values, indices) = (gathered(|s| s.values)?, gathered(|s| s.indices)?);
-    let mut means = Vec::new();
-    for (replica, g) in replicas.iter().enumerate() {
-        let share = g.number(g.dtype(values[replica])?, 1.0 / replicas.len() as f64)?;
-        let values = g.mul(values[replica], share)?;
-        let slices = IndexedSlices { values, indices: indices[replica], n_rows: slices[replica].n_rows };
-        means.push(slices.to_dense(g)?);
-    }
-    Ok(Some(means))
+    let (values, indices) = (gathered(|s| s.values), gathered(|s| s.indices));
+    let mean = |(i, g): (usize, &Graph)| {
+        let all = IndexedSlices { values: values[i], indices: indices[i], n_rows: slices[i].n_rows };
+        all.scaled(g, 1.0 / replicas.len() as f64).to_dense(g).output()
+    };
+    Ok(Some(replicas.iter().enumerate().map(mean).collect()))
 }
 
 /// Gives the variables of all replicas the values of the first one's: `variables` of each, in the same order.
-///
-/// # Errors
-/// They do not fit to each other.
-pub(super) fn alike(replicas: &[Graph], variables: &[Vec<Var>]) -> Result<NodeId, GraphError> {
+pub(super) fn alike(replicas: &[Graph], variables: &[Vec<Var>]) -> NodeId {
     let mut assigned = Vec::new();
     let Some((first, others)) = variables.split_first() else { return replicas[0].group("alike", &[]) };
     for (k, (g, own)) in replicas[1..].iter().zip(others).enumerate() {
         let g = g.scope(&format!("alike{k}"));
         for (from, to) in first.iter().zip(own) {
-            assigned.push(g.add_node("AssignVariableOp").input(to.handle).input(from.value).build()?);
+            assigned.push(g.add_node("AssignVariableOp").input(to.handle).input(from.value).value().node());
         }
     }
     replicas[0].group("alike", &assigned)

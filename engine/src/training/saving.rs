@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::dtype::DType;
-use crate::graph::{Attr, Graph, GraphError, Node, NodeId, Output};
+use crate::graph::{Attr, Graph, Node, NodeId, Output, Value};
 use crate::resources::ResourceManager;
-use crate::shape::{PartialShape, Shape};
+use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 
 /// The nodes that save and restore.
@@ -43,39 +43,35 @@ struct Held {
 }
 
 /// Adds the nodes that save and restore all variables, and the generators that any of the `steps` needs.
-///
-/// # Errors
-/// Nodes do not fit.
-pub(super) fn saving(home: &Graph, steps: &[NodeId]) -> Result<Saving, GraphError> {
-    let held = held(home, steps)?;
+pub(super) fn saving(home: &Graph, steps: &[NodeId]) -> Saving {
+    let held = held(home, steps);
     let g = home.scope("save");
-    let one = PartialShape::from(&Shape::scalar());
-    let prefix = g.placeholder("prefix", DType::String, one.clone())?;
+    let prefix = g.placeholder("prefix", DType::String, PartialShape::scalar()).output();
     let (mut parts, mut saves, mut restores) = (Vec::new(), Vec::new(), Vec::new());
-    let mut part = |device: &str| -> Result<Output, GraphError> {
-        let part = g.with_device(device).placeholder(&format!("part{}", parts.len()), DType::String, one.clone())?;
+    let mut part = |at: &Graph| {
+        let part = at.placeholder(&format!("part{}", parts.len()), DType::String, PartialShape::scalar()).output();
         parts.push(part);
-        Ok(part)
+        part
     };
     for (device, variables) in &held.variables {
         let at = g.with_device(device);
-        saves.push(save(&at, part(device)?, variables)?);
-        restores.extend(restore(&at, prefix, variables)?);
+        saves.push(save(&at, part(&at), variables));
+        restores.extend(restore(&at, prefix, variables));
     }
     for (device, nodes) in held.generators {
         let at = g.with_device(&device);
-        let save = at.add_node("_SaveStates").name("SaveStates").input(part(&device)?);
-        saves.push(save.attr("nodes", Attr::ListStr(nodes.clone())).build()?);
+        let save = at.add_node("_SaveStates").name("SaveStates").input(part(&at));
+        saves.push(save.attr("nodes", Attr::ListStr(nodes.clone())).value().node());
         let restore = at.add_node("_RestoreStates").name("RestoreStates").input(prefix);
-        restores.push(restore.attr("nodes", Attr::ListStr(nodes)).build()?);
+        restores.push(restore.attr("nodes", Attr::ListStr(nodes)).value().node());
     }
-    let all = g.add_node("Pack").name("parts").inputs(&parts).output()?;
+    let all = g.add_node("Pack").name("parts").inputs(&parts).value();
     let merge = g.add_node("MergeV2Checkpoints").name("merge").input(all).input(prefix).after(&saves);
-    let save = merge.attr("delete_old_dirs", false).build()?;
-    Ok(Saving { parts, prefix, save, restore: g.group("restore_all", &restores)? })
+    let save = merge.attr("delete_old_dirs", false).value().node();
+    Saving { parts, prefix, save, restore: g.group("restore_all", &restores) }
 }
 
-fn held(g: &Graph, steps: &[NodeId]) -> Result<Held, GraphError> {
+fn held(g: &Graph, steps: &[NodeId]) -> Held {
     let mut held = Held::default();
     let nodes = g.nodes();
     for node in nodes.iter().filter(|node| node.op.name == "VarHandleOp") {
@@ -100,7 +96,7 @@ fn held(g: &Graph, steps: &[NodeId]) -> Result<Held, GraphError> {
             own.push(node.name.as_bytes().to_vec());
         }
     }
-    Ok(held)
+    held
 }
 
 /// Whether its kernel goes on from execution to execution by a generator of its own.
@@ -111,27 +107,27 @@ fn is_generator(node: &Node) -> bool {
 }
 
 /// The names as an input of Save and Restore nodes, and a "whole tensor" for each.
-fn names(at: &Graph, name: &str, variables: &[Saved]) -> Result<[Output; 2], GraphError> {
+fn names<'g>(at: &'g Graph, name: &str, variables: &[Saved]) -> [Value<'g>; 2] {
     let names = Tensor::string_vector(variables.iter().map(|v| v.name.as_bytes().to_vec()).collect());
     let whole = Tensor::string_vector(vec![Vec::new(); variables.len()]);
-    Ok([at.named_constant(&format!("{name}/names"), names)?, at.named_constant(&format!("{name}/slices"), whole)?])
+    [at.named_constant(&format!("{name}/names"), names), at.named_constant(&format!("{name}/slices"), whole)]
 }
 
-fn save(at: &Graph, part: Output, variables: &[Saved]) -> Result<NodeId, GraphError> {
-    let read = |v: &Saved| at.add_node("ReadVariableOp").name("value").input(v.handle).attr("dtype", v.dtype).output();
-    let values = variables.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+fn save(at: &Graph, part: Output, variables: &[Saved]) -> NodeId {
+    let read = |v: &Saved| at.add_node("ReadVariableOp").name("value").input(v.handle).attr("dtype", v.dtype).value();
+    let values: Vec<Value<'_>> = variables.iter().map(read).collect();
     let types = Attr::ListType(variables.iter().map(|v| v.dtype).collect());
-    let node = at.add_node("SaveV2").name("Save").input(part).inputs(&names(at, "Save", variables)?);
-    node.inputs(&values).attr("dtypes", types).build()
+    let node = at.add_node("SaveV2").name("Save").input(part).inputs(&names(at, "Save", variables));
+    node.inputs(&values).attr("dtypes", types).value().node()
 }
 
-fn restore(at: &Graph, prefix: Output, variables: &[Saved]) -> Result<Vec<NodeId>, GraphError> {
+fn restore(at: &Graph, prefix: Output, variables: &[Saved]) -> Vec<NodeId> {
     let types = Attr::ListType(variables.iter().map(|v| v.dtype).collect());
-    let node = at.add_node("RestoreV2").name("Restore").input(prefix).inputs(&names(at, "Restore", variables)?);
-    let node = node.attr("dtypes", types).build()?;
+    let node = at.add_node("RestoreV2").name("Restore").input(prefix).inputs(&names(at, "Restore", variables));
+    let restored = node.attr("dtypes", types).value();
     let assign = |(port, v): (usize, &Saved)| {
-        let value = Output { node, port: port as u32 };
-        at.add_node("AssignVariableOp").name("assign").input(v.handle).input(value).build()
+        let value = restored.port(port as u32);
+        at.add_node("AssignVariableOp").name("assign").input(v.handle).input(value).value().node()
     };
     variables.iter().enumerate().map(assign).collect()
 }

@@ -3,9 +3,9 @@
 use super::input::Began;
 use super::tower::Built;
 use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output};
-use crate::models::Variables;
-use crate::shape::{PartialShape, Shape};
+use crate::graph::{Graph, GraphError, NodeId, Output, Value};
+use crate::layers::Variables;
+use crate::shape::PartialShape;
 use crate::slices::IndexedSlices;
 use crate::tensor::Tensor;
 
@@ -34,15 +34,14 @@ pub struct TowerSummaries {
 /// Writes values of a tower.
 struct Writing<'a> {
     g: &'a Graph,
-    writer: Output,
-    step: Output,
+    writer: Value<'a>,
+    step: Value<'a>,
 }
 
 impl Writing<'_> {
-    fn add(&self, op: &str, tag: &str, value: Output) -> Result<NodeId, GraphError> {
-        let named = self.g.named_constant(&format!("{tag}/tag"), Tensor::string(tag))?;
-        let node = self.g.add_node(op).name(tag).input(self.writer).input(self.step).input(named);
-        node.input(value).attr("T", self.g.dtype(value)?).build()
+    fn add(&self, op: &str, tag: &str, value: impl Into<Output>) -> NodeId {
+        let named = self.g.named_constant(&format!("{tag}/tag"), Tensor::string(tag));
+        self.g.add_node(op).name(tag).input(self.writer).input(self.step).input(named).input(value).value().node()
     }
 }
 
@@ -56,49 +55,48 @@ pub(super) fn of_tower(
 ) -> Result<TowerSummaries, GraphError> {
     let writer =
         g.add_node("SummaryWriter").name("writer").attr("shared_name", format!("tower{tower}/summaries").as_str());
-    let writer = writer.output()?;
-    let one = || PartialShape::from(&Shape::scalar());
-    let logdir = g.placeholder("logdir", DType::String, one())?;
+    let writer = writer.value();
+    let logdir = g.placeholder("logdir", DType::String, PartialShape::scalar()).output();
     let open = g.add_node("CreateSummaryFileWriter").name("open").input(writer).input(logdir);
     // There are few, and who looks on wants them at once.
-    let open = open.input(g.constant(Tensor::scalar(0i32))?).input(g.constant(Tensor::scalar(0i32))?);
-    let open = open.input(g.constant(Tensor::string(""))?).build()?;
-    let event = g.placeholder("event", DType::String, one())?;
-    let import = g.add_node("ImportEvent").name("import").input(writer).input(event).build()?;
-    let step = g.placeholder("step", DType::I64, one())?;
+    let open = open.input(g.constant(Tensor::scalar(0i32))).input(g.constant(Tensor::scalar(0i32)));
+    let open = open.input(g.constant(Tensor::string(""))).value().node();
+    let event = g.placeholder("event", DType::String, PartialShape::scalar()).output();
+    let import = g.add_node("ImportEvent").name("import").input(writer).input(event).value().node();
+    let step = g.placeholder("step", DType::I64, PartialShape::scalar());
     let writing = Writing { g, writer, step };
-    let mut scalars = vec![writing.add("WriteScalarSummary", "loss", built.tower.loss)?];
+    let mut scalars = vec![writing.add("WriteScalarSummary", "loss", built.tower.loss)];
     if let Some(accuracy) = built.tower.accuracy {
-        scalars.push(writing.add("WriteScalarSummary", "accuracy", accuracy)?);
+        scalars.push(writing.add("WriteScalarSummary", "accuracy", accuracy));
     }
     for (tag, value) in times(g, built, began, variables)? {
-        scalars.push(writing.add("WriteScalarSummary", tag, value)?);
+        scalars.push(writing.add("WriteScalarSummary", tag, value));
     }
     let trained = variables.all().iter().filter(|v| v.is_trained);
     let mut histograms = Vec::new();
     for (v, gradient) in trained.zip(&built.gradients) {
-        histograms.push(writing.add("WriteHistogramSummary", &format!("{}/gradient", v.name), *gradient)?);
+        histograms.push(writing.add("WriteHistogramSummary", &format!("{}/gradient", v.name), *gradient));
     }
     Ok(TowerSummaries {
         logdir,
         open,
         event,
         import,
-        step,
-        scalars: g.group("scalars", &scalars)?,
-        histograms: g.group("histograms", &histograms)?,
-        close: g.add_node("CloseSummaryWriter").name("close").input(writer).build()?,
+        step: step.output(),
+        scalars: g.group("scalars", &scalars),
+        histograms: g.group("histograms", &histograms),
+        close: g.add_node("CloseSummaryWriter").name("close").input(writer).value().node(),
     })
 }
 
 /// What the step took, by tag.
-fn times(
-    g: &Graph,
+fn times<'g>(
+    g: &'g Graph,
     built: &Built,
     began: &Began,
     variables: &Variables,
-) -> Result<[(&'static str, Output); 4], GraphError> {
-    let now = |name: &str, after: &[NodeId]| g.add_node("Timestamp").name(name).after(after).output();
+) -> Result<[(&'static str, Value<'g>); 4], GraphError> {
+    let now = |name: &str, after: &[NodeId]| g.add_node("Timestamp").name(name).after(after).value();
     let mut ends = vec![built.tower.loss.node];
     for (var, gradient) in variables.trained().into_iter().zip(&built.gradients) {
         // Of slices the whole gradient is made nowhere, and not for this.
@@ -107,16 +105,16 @@ fn times(
             None => ends.push(gradient.node),
         }
     }
-    let waited = g.sub(now("has_batch", &[began.batch])?, began.at)?;
-    let took = g.sub(now("has_gradients", &ends)?, began.at)?;
-    let queued = g.add_node("QueueSizeV2").name("queued").input(began.queue).after(&[began.batch]).output()?;
-    let first = g.constant(Tensor::scalar(0i32))?;
-    let n = g.add_node("GatherV2").input(g.shape_of(built.feeds[0])?).input(first).input(first).output()?;
-    let n = g.cast(n, DType::F64)?;
+    let waited = now("has_batch", &[began.batch]) - began.at;
+    let took = now("has_gradients", &ends) - began.at;
+    let queued = g.add_node("QueueSizeV2").name("queued").input(began.queue).after(&[began.batch]).value();
+    let first = g.constant(Tensor::scalar(0i32));
+    let shape = g.value(built.feeds[0]).shape_tensor();
+    let n = g.add_node("GatherV2").input(shape).input(first).input(first).value().cast(DType::F64);
     Ok([
         ("seconds/input", waited),
         ("seconds/gradients", took),
-        ("examples_per_second", g.div(n, took)?),
+        ("examples_per_second", n / took),
         ("input/queued", queued),
     ])
 }

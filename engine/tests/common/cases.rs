@@ -52,6 +52,7 @@ pub fn floats(t: &Tensor) -> Vec<f64> {
     }
 }
 
-pub fn name(g: &Graph, o: Output) -> String {
+pub fn name(g: &Graph, o: impl Into<Output>) -> String {
+    let o = o.into();
     format!("{}:{}", g.node(o.node).unwrap().name, o.port)
 }

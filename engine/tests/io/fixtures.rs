@@ -83,11 +83,8 @@ fn run(case: &Value) -> Result<Vec<Tensor>, String> {
     for input in list(&case["inputs"]) {
         let is_one = input[0].is_string();
         node = match is_one {
-            true => node.input(g.constant(tensor(input)).unwrap()),
-            false => {
-                let all: Vec<Output> = list(input).iter().map(|t| g.constant(tensor(t)).unwrap()).collect();
-                node.inputs(&all)
-            }
+            true => node.input(g.constant(tensor(input))),
+            false => node.inputs(&list(input).iter().map(|t| g.constant(tensor(t))).collect::<Vec<_>>()),
         };
     }
     for (k, v) in case["attrs"].as_object().unwrap() {
@@ -148,7 +145,7 @@ fn queues_agree() {
             "RandomShuffleQueueV2" => node.attr("min_after_dequeue", 3i64).attr("seed", 17i64).attr("seed2", 4i64),
             _ => node,
         };
-        let q = node.output().unwrap();
+        let q = node.value();
         let n_components = if op == "PriorityQueueV2" { 2 } else { 1 };
         let types = vec![DType::I64; n_components];
         let session = session(&g);
@@ -156,7 +153,7 @@ fn queues_agree() {
             let take = |op: &str, n: Option<i32>| {
                 let node = g.add_node(op).input(q).attr("component_types", types.clone());
                 let node = match n {
-                    Some(n) => node.input(g.constant(Tensor::scalar(n)).unwrap()),
+                    Some(n) => node.input(g.constant(Tensor::scalar(n))),
                     None => node,
                 };
                 let id = node.build().unwrap();
@@ -167,7 +164,7 @@ fn queues_agree() {
             let n = step[1].as_i64().map(|n| n as i32);
             let got = match step[0].as_str().unwrap() {
                 "put" => {
-                    let all: Vec<Output> = list(&step[1]).iter().map(|t| g.constant(tensor(t)).unwrap()).collect();
+                    let all: Vec<_> = list(&step[1]).iter().map(|t| g.constant(tensor(t))).collect();
                     let id = g.add_node("QueueEnqueueManyV2").input(q).inputs(&all).build().unwrap();
                     session.run(&[], &[], &[&g.node(id).unwrap().name]).unwrap();
                     continue;
@@ -190,11 +187,11 @@ fn queues_agree() {
 #[test]
 fn the_first_op_that_makes_a_nan_is_named() {
     let g = Graph::new();
-    let x = g.placeholder("x", DType::F32, [2]).unwrap();
-    let log = g.add_node("Log").name("net/log").input(x).output().unwrap();
-    let twice = g.add_node("AddV2").name("net/twice").input(log).input(log).output().unwrap();
-    let out = g.add_node("Neg").name("net/out").input(twice).output().unwrap();
-    assert_eq!(out.port, 0);
+    let x = g.placeholder("x", DType::F32, [2]);
+    let log = g.add_node("Log").name("net/log").input(x).value();
+    let twice = g.add_node("AddV2").name("net/twice").input(log).input(log).value();
+    let out = g.add_node("Neg").name("net/out").input(twice).value();
+    assert_eq!(out.output().port, 0);
     let options = SessionOptions { threads: Some(1), numerics: Numerics::Fail, ..SessionOptions::default() };
     let session = Session::new(&g, options).unwrap();
     session.run(&[("x", Tensor::vector(&[1.0f32, 2.0]))], &["net/out"], &[]).unwrap();
@@ -206,15 +203,13 @@ fn the_first_op_that_makes_a_nan_is_named() {
 #[test]
 fn a_mutex_is_one_steps_at_a_time() {
     let g = Graph::new();
-    let mutex = g.add_node("MutexV2").name("mutex").output().unwrap();
-    let lock = g.add_node("MutexLock").name("lock").input(mutex).build().unwrap();
-    let v = g.variable("v", Tensor::scalar(0i64)).unwrap();
+    let mutex = g.add_node("MutexV2").name("mutex").value();
+    let lock = g.add_node("MutexLock").name("lock").input(mutex).value();
+    let v = g.variable("v", Tensor::scalar(0i64));
     // A read and a write that others could come between.
-    let read = g.add_node("ReadVariableOp").input(v.handle).attr("dtype", DType::I64).after(&[lock]).output().unwrap();
-    let one = g.constant(Tensor::scalar(1i64)).unwrap();
-    let more = g.add(read, one).unwrap();
-    let write = g.add_node("AssignVariableOp").input(v.handle).input(more).build().unwrap();
-    g.add_node("ConsumeMutexLock").name("step").input(Output::from(lock)).after(&[write]).build().unwrap();
+    let read = g.add_node("ReadVariableOp").input(v.handle).attr("dtype", DType::I64).after(&[lock.node()]).value();
+    let write = g.value(v.handle).op_with("AssignVariableOp", read + 1.0).node();
+    g.add_node("ConsumeMutexLock").name("step").input(lock).after(&[write]).value();
     let session = session(&g);
     let init = g.node(v.init).unwrap().name.clone();
     session.run(&[], &[], &[&init]).unwrap();
@@ -231,19 +226,13 @@ fn accumulators_average_the_gradients_of_a_step() {
     let g = Graph::new();
     let shape = PartialShape::from([2]);
     let acc = g.add_node("ConditionalAccumulator").name("acc").attr("dtype", DType::F32).attr("shape", shape);
-    let acc = acc.output().unwrap();
-    let step = g.placeholder("step", DType::I64, PartialShape::scalar()).unwrap();
-    let gradient = g.placeholder("gradient", DType::F32, [2]).unwrap();
-    g.add_node("AccumulatorApplyGradient").name("apply").input(acc).input(step).input(gradient).build().unwrap();
-    let three = g.constant(Tensor::scalar(3i32)).unwrap();
-    g.add_node("AccumulatorTakeGradient")
-        .name("take")
-        .input(acc)
-        .input(three)
-        .attr("dtype", DType::F32)
-        .build()
-        .unwrap();
-    g.add_node("AccumulatorNumAccumulated").name("n").input(acc).build().unwrap();
+    let acc = acc.value();
+    let step = g.placeholder("step", DType::I64, PartialShape::scalar());
+    let gradient = g.placeholder("gradient", DType::F32, [2]);
+    g.add_node("AccumulatorApplyGradient").name("apply").input(acc).input(step).input(gradient).value();
+    let three = g.constant(Tensor::scalar(3i32));
+    g.add_node("AccumulatorTakeGradient").name("take").input(acc).input(three).attr("dtype", DType::F32).value();
+    g.add_node("AccumulatorNumAccumulated").name("n").input(acc).value();
     let session = session(&g);
     let apply = |step: i64, v: [f32; 2]| {
         session.run(&[("step", step.into()), ("gradient", Tensor::vector(&v))], &[], &["apply"]).unwrap();

@@ -13,12 +13,12 @@ fn session(g: &Graph) -> Arc<Session> {
 /// A node that gives the numbers of `0..n`, one a step, and then ends.
 fn numbers(g: &Graph, n: i64) -> (Output, impl Fn(&Session)) {
     let q = g.add_node("FIFOQueueV2").name("numbers").attr("component_types", vec![DType::I64]);
-    let q = q.attr("shapes", engine::graph::Attr::ListShape(vec![PartialShape::scalar()])).output().unwrap();
-    let all = g.constant(Tensor::vector(&(0..n).collect::<Vec<_>>())).unwrap();
-    let fill = g.add_node("QueueEnqueueManyV2").name("fill_numbers").input(q).inputs(&[all]).build().unwrap();
-    g.add_node("QueueCloseV2").name("end_numbers").input(q).after(&[fill]).build().unwrap();
-    let one = g.add_node("QueueDequeueV2").name("number").input(q).attr("component_types", vec![DType::I64]).output();
-    (one.unwrap(), |session: &Session| drop(session.run(&[], &[], &["end_numbers"]).unwrap()))
+    let q = q.attr("shapes", engine::graph::Attr::ListShape(vec![PartialShape::scalar()])).value();
+    let all = g.constant(Tensor::vector(&(0..n).collect::<Vec<_>>()));
+    let fill = g.add_node("QueueEnqueueManyV2").name("fill_numbers").input(q).inputs(&[all]).value().node();
+    g.add_node("QueueCloseV2").name("end_numbers").input(q).after(&[fill]).value();
+    let one = g.add_node("QueueDequeueV2").name("number").input(q).attr("component_types", vec![DType::I64]).value();
+    (one.output(), |session: &Session| drop(session.run(&[], &[], &["end_numbers"]).unwrap()))
 }
 
 fn name(g: &Graph, o: Output) -> String {
@@ -45,7 +45,7 @@ fn batches_hold_every_row_and_end_with_the_data() {
         for shuffled in [false, true] {
             let g = Graph::new();
             let (x, fill) = numbers(&g, 50);
-            let twice = g.add(x, x).unwrap();
+            let twice = (g.value(x) + x).output();
             let options = BatchOptions { n_threads, allow_smaller_final_batch: true, ..BatchOptions::new(8) };
             let made: Batches = match shuffled {
                 false => batch(&g, &[x, twice], &options).unwrap(),
@@ -77,10 +77,9 @@ fn batches_hold_every_row_and_end_with_the_data() {
 #[test]
 fn threads_stop_when_asked_and_hand_errors_on() {
     let g = Graph::new();
-    let x = g.constant(Tensor::scalar(1i64)).unwrap();
+    let x = g.constant(1i64).output();
     let endless = batch(&g, &[x], &BatchOptions::new(4)).unwrap();
-    let missing = g.constant(Tensor::string("/nowhere/to/be/found")).unwrap();
-    let file = g.add_node("ReadFile").input(missing).output().unwrap();
+    let file = g.constant(Tensor::string("/nowhere/to/be/found")).op("ReadFile").output();
     let failing = batch(&g, &[file], &BatchOptions::new(4)).unwrap();
     let session = session(&g);
     let coordinator = Coordinator::new();
@@ -97,11 +96,10 @@ fn threads_stop_when_asked_and_hand_errors_on() {
 fn sequences_of_like_length_share_their_batches() {
     let g = Graph::new();
     let (x, fill) = numbers(&g, 40);
-    let five = g.constant(Tensor::scalar(10i64)).unwrap();
-    let length = g.add_node("FloorMod").input(x).input(five).output().unwrap();
-    let (zero, one) = (g.constant(Tensor::scalar(0i64)).unwrap(), g.constant(Tensor::scalar(1i64)).unwrap());
-    let sequence = g.add_node("Range").input(zero).input(length).input(one).output().unwrap();
-    let length = g.cast(length, DType::I32).unwrap();
+    let length = g.value(x).op_with("FloorMod", 10.0);
+    let (zero, one) = (length.number(0.0), length.number(1.0));
+    let sequence = g.add_node("Range").input(zero).input(length).input(one).value().output();
+    let length = length.cast(DType::I32);
     let options = BatchOptions { allow_smaller_final_batch: true, capacity: 100, ..BatchOptions::new(3) };
     let (outputs, runners) = bucket_by_sequence_length(&g, length, &[sequence, x], &[3, 7], &options).unwrap();
     let session = session(&g);
@@ -137,15 +135,14 @@ fn readers_go_on_where_they_were() {
     fs::write(folder.path().join("b"), "head\nfour\n\nsix\n").unwrap();
     let build = || {
         let g = Graph::new();
-        let names =
-            g.add_node("FIFOQueueV2").name("names").attr("component_types", vec![DType::String]).output().unwrap();
-        let all = g.constant(Tensor::from_strings([2], files.clone()).unwrap()).unwrap();
-        let fill = g.add_node("QueueEnqueueManyV2").name("fill").input(names).inputs(&[all]).build().unwrap();
-        g.add_node("QueueCloseV2").name("end").input(names).after(&[fill]).build().unwrap();
-        let reader = g.add_node("TextLineReaderV2").name("reader").attr("skip_header_lines", 1i64).output().unwrap();
-        g.add_node("ReaderReadV2").name("read").input(reader).input(names).build().unwrap();
-        g.add_node("ReaderNumRecordsProducedV2").name("n").input(reader).build().unwrap();
-        g.add_node("ReaderNumWorkUnitsCompletedV2").name("n_files").input(reader).build().unwrap();
+        let names = g.add_node("FIFOQueueV2").name("names").attr("component_types", vec![DType::String]).value();
+        let all = g.constant(Tensor::from_strings([2], files.clone()).unwrap());
+        let fill = g.add_node("QueueEnqueueManyV2").name("fill").input(names).inputs(&[all]).value().node();
+        g.add_node("QueueCloseV2").name("end").input(names).after(&[fill]).value();
+        let reader = g.add_node("TextLineReaderV2").name("reader").attr("skip_header_lines", 1i64).value();
+        g.add_node("ReaderReadV2").name("read").input(reader).input(names).value();
+        g.add_node("ReaderNumRecordsProducedV2").name("n").input(reader).value();
+        g.add_node("ReaderNumWorkUnitsCompletedV2").name("n_files").input(reader).value();
         session(&g)
     };
     let read = |s: &Session| -> Result<(String, String), engine::session::RunError> {

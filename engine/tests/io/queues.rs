@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::graph::NodeBuilder;
+use engine::graph::{NodeBuilder, Value};
 use engine::session::CancelToken;
-use engine::{DType, Graph, Output, PartialShape, RunOptions, Session, SessionOptions, Tensor};
+use engine::{DType, Graph, PartialShape, RunOptions, Session, SessionOptions, Tensor};
 
 fn session(g: &Graph) -> Arc<Session> {
     Arc::new(Session::new(g, SessionOptions { threads: Some(2), ..SessionOptions::default() }).unwrap())
@@ -21,11 +21,11 @@ fn of_i64(node: NodeBuilder<'_>) -> NodeBuilder<'_> {
 fn graph(op: &str, with: impl Fn(NodeBuilder<'_>) -> NodeBuilder<'_>) -> Graph {
     let g = Graph::new();
     let scalar = engine::graph::Attr::ListShape(vec![PartialShape::scalar()]);
-    let q = with(of_i64(g.add_node(op).name("q")).attr("shapes", scalar)).output().unwrap();
-    let x = g.placeholder("x", DType::I64, PartialShape::scalar()).unwrap();
-    let xs = g.placeholder("xs", DType::I64, PartialShape::of_rank(1)).unwrap();
-    let n = g.placeholder("n", DType::I32, PartialShape::scalar()).unwrap();
-    let node = |op: &str, name: &str, inputs: &[Output]| {
+    let q = with(of_i64(g.add_node(op).name("q")).attr("shapes", scalar)).value();
+    let x = g.placeholder("x", DType::I64, PartialShape::scalar());
+    let xs = g.placeholder("xs", DType::I64, PartialShape::of_rank(1));
+    let n = g.placeholder("n", DType::I32, PartialShape::scalar());
+    let node = |op: &str, name: &str, inputs: &[Value<'_>]| {
         let node = g.add_node(op).name(name).input(q);
         let node = match op {
             "QueueEnqueueV2" | "QueueEnqueueManyV2" => node.inputs(inputs),
@@ -33,7 +33,7 @@ fn graph(op: &str, with: impl Fn(NodeBuilder<'_>) -> NodeBuilder<'_>) -> Graph {
         };
         let node = if op.starts_with("QueueDequeue") { of_i64(node) } else { node };
         let node = if name == "abort" { node.attr("cancel_pending_enqueues", true) } else { node };
-        node.build().unwrap();
+        node.value();
     };
     node("QueueEnqueueV2", "put", &[x]);
     node("QueueEnqueueManyV2", "put_many", &[xs]);
@@ -197,8 +197,7 @@ fn nodes_that_share_a_queue_must_agree() {
     for (name, capacity) in [("a", 5i64), ("b", 6)] {
         let node =
             of_i64(g.add_node("FIFOQueueV2").name(name)).attr("shared_name", "shared").attr("capacity", capacity);
-        let q = node.output().unwrap();
-        g.add_node("QueueSizeV2").name(&format!("size_{name}")).input(q).build().unwrap();
+        g.add_node("QueueSizeV2").name(&format!("size_{name}")).input(node.value()).value();
     }
     let session = session(&g);
     session.run(&[], &["size_a"], &[]).unwrap();
@@ -214,13 +213,13 @@ fn wrong_components_are_refused() {
     let g = Graph::new();
     let shapes = engine::graph::Attr::ListShape(vec![[2].into(), PartialShape::scalar()]);
     let types = vec![DType::F32, DType::String];
-    let q = g.add_node("FIFOQueueV2").name("q").attr("component_types", types).attr("shapes", shapes).output().unwrap();
-    let three = g.constant(Tensor::vector(&[1.0f32, 2.0, 3.0])).unwrap();
-    let text = g.constant(Tensor::string("t")).unwrap();
-    g.add_node("QueueEnqueueV2").name("shape").input(q).inputs(&[three, text]).build().unwrap();
-    g.add_node("QueueEnqueueV2").name("type").input(q).inputs(&[text, text]).build().unwrap();
-    g.add_node("QueueEnqueueV2").name("count").input(q).inputs(&[three]).build().unwrap();
-    g.add_node("QueueEnqueueManyV2").name("rows").input(q).inputs(&[three, text]).build().unwrap();
+    let q = g.add_node("FIFOQueueV2").name("q").attr("component_types", types).attr("shapes", shapes).value();
+    let three = g.constant(Tensor::vector(&[1.0f32, 2.0, 3.0]));
+    let text = g.constant(Tensor::string("t"));
+    g.add_node("QueueEnqueueV2").name("shape").input(q).inputs(&[three, text]).value();
+    g.add_node("QueueEnqueueV2").name("type").input(q).inputs(&[text, text]).value();
+    g.add_node("QueueEnqueueV2").name("count").input(q).inputs(&[three]).value();
+    g.add_node("QueueEnqueueManyV2").name("rows").input(q).inputs(&[three, text]).value();
     let session = session(&g);
     let error = |target: &str| session.run(&[], &[], &[target]).unwrap_err().to_string();
     assert!(error("shape").contains("component 0 of queue q: expected float[2], got float[3]"), "{}", error("shape"));

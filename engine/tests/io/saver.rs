@@ -16,15 +16,14 @@ fn counters(n_devices: usize) -> (Graph, Session) {
     let (mut steps, mut inits): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
     for i in 0..N_VARIABLES {
         let on = g.with_device(&format!("/device:cpu:{}", i % n_devices));
-        let v = on
-            .variable(&format!("v{i}"), Tensor::from_vec([100, i + 1], vec![0.0f32; 100 * (i + 1)]).unwrap())
-            .unwrap();
-        let one = on.constant(Tensor::from_vec([100, i + 1], vec![1.0f32; 100 * (i + 1)]).unwrap()).unwrap();
-        steps.push(on.add_node("AssignAddVariableOp").input(v.handle).input(one).build().unwrap());
+        let of = |value: f32| Tensor::from_vec([100, i + 1], vec![value; 100 * (i + 1)]).unwrap();
+        let v = on.variable(&format!("v{i}"), of(0.0));
+        let one = on.constant(of(1.0));
+        steps.push(on.value(v.handle).op_with("AssignAddVariableOp", one).node());
         inits.push(v.init);
     }
-    g.group("step", &steps).unwrap();
-    g.group("init", &inits).unwrap();
+    g.group("step", &steps);
+    g.group("init", &inits);
     let session = Session::new(&g, SessionOptions::devices(n_devices)).unwrap();
     (g, session)
 }
@@ -114,7 +113,7 @@ fn another_models_checkpoint_is_refused() {
     let mut saver = Saver::new(folder.path(), options(5)).unwrap();
     saver.save(&session, 1).unwrap();
     let g = Graph::new();
-    g.variable("v0", Tensor::vector(&[1.0f64])).unwrap();
+    g.variable("v0", Tensor::vector(&[1.0f64]));
     let other = Session::new(&g, SessionOptions::default()).unwrap();
     let error = saver.restore(&other).unwrap_err().to_string();
     assert!(error.ends_with("tensor v0 is float[100,1], expected double[1]"), "{error}");
@@ -149,23 +148,17 @@ fn queues_and_random_generators_go_on_where_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let build = || {
         let g = Graph::new();
-        let shape = g.int_vector(&[3]).unwrap();
-        g.add_node("RandomUniform")
-            .name("random")
-            .input(shape)
-            .attr("dtype", DType::F32)
-            .attr("seed", 5)
-            .build()
-            .unwrap();
+        let shape = g.ints(&[3]);
+        g.add_node("RandomUniform").name("random").input(shape).attr("dtype", DType::F32).attr("seed", 5).value();
         let queue =
             g.add_node("RandomShuffleQueueV2").name("queue").attr("component_types", vec![DType::I64, DType::String]);
-        let queue = queue.attr("seed", 3).attr("min_after_dequeue", 1).output().unwrap();
-        let numbers = g.constant(Tensor::vector(&(0..40i64).collect::<Vec<_>>())).unwrap();
+        let queue = queue.attr("seed", 3).attr("min_after_dequeue", 1).value();
+        let numbers = g.constant(Tensor::vector(&(0..40i64).collect::<Vec<_>>()));
         let texts = (0..40).map(|i| format!("text {i}").into_bytes()).collect();
-        let texts = g.constant(Tensor::from_strings([40], texts).unwrap()).unwrap();
-        g.add_node("QueueEnqueueManyV2").name("fill").input(queue).inputs(&[numbers, texts]).build().unwrap();
+        let texts = g.constant(Tensor::from_strings([40], texts).unwrap());
+        g.add_node("QueueEnqueueManyV2").name("fill").input(queue).inputs(&[numbers, texts]).value();
         let take = g.add_node("QueueDequeueV2").name("take").input(queue);
-        take.attr("component_types", vec![DType::I64, DType::String]).build().unwrap();
+        take.attr("component_types", vec![DType::I64, DType::String]).value();
         Session::new(&g, SessionOptions::default()).unwrap()
     };
     let draw = |session: &Session| session.run(&[], &["take:0", "take:1", "random"], &[]).unwrap();

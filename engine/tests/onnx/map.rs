@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use engine::buffer::Allocator;
 use engine::convert::convert;
-use engine::graph::Attr;
+use engine::graph::{Attr, NodeBuilder, Value};
 use engine::{DType, Graph, Output, Session, SessionOptions, Shape, Tensor};
 use formats::onnx::NodeProto;
 
@@ -19,33 +19,35 @@ pub enum MapError {
     Engine(String),
 }
 
-pub type Mapped = Result<Vec<Output>, MapError>;
-pub type One = Result<Output, MapError>;
+pub type Mapped<'g> = Result<Vec<Value<'g>>, MapError>;
+pub type One<'g> = Result<Value<'g>, MapError>;
 
 /// A node with the values of its inputs, and the graph that it becomes.
-pub struct Map<'a> {
-    pub node: &'a NodeProto,
+pub struct Map {
+    pub node: NodeProto,
     pub opset: i64,
-    pub inputs: &'a [Option<Tensor>],
-    pub graph: Graph,
+    pub inputs: Vec<Option<Tensor>>,
+    graph: Graph,
     placed: RefCell<Vec<Option<Output>>>,
 }
 
 /// Runs a node on the values of its inputs.
 pub fn execute(node: &NodeProto, opset: i64, inputs: &[Option<Tensor>]) -> Result<Vec<Tensor>, MapError> {
-    let placed = RefCell::new(vec![None; inputs.len()]);
-    let map = Map { node, opset, inputs, graph: Graph::new(), placed };
-    let outputs = super::maps::map(&map)?;
+    let (graph, placed) = (Graph::new(), RefCell::new(vec![None; inputs.len()]));
+    let map = Map { node: node.clone(), opset, inputs: inputs.to_vec(), graph, placed };
     let engine = |e: &dyn std::fmt::Display| MapError::Engine(format!("{}: {e}", node.op_type));
+    let outputs = super::maps::map(&map);
+    // A node that does not fit is no case that is not covered, whatever followed from it.
+    map.graph.check().map_err(|e| engine(&e))?;
+    let name = |o: Output| format!("{}:{}", map.graph.node(o.node).unwrap().name, o.port);
+    let names: Vec<String> = outputs?.iter().map(|o| name(o.output())).collect();
     let options = SessionOptions { threads: Some(1), ..Default::default() };
     let session = Session::new(&map.graph, options).map_err(|e| engine(&e))?;
-    let names: Vec<String> =
-        outputs.iter().map(|o| format!("{}:{}", map.graph.node(o.node).unwrap().name, o.port)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     session.run(&[], &names, &[]).map_err(|e| engine(&e))
 }
 
-impl<'a> Map<'a> {
+impl Map {
     /// The error that says that this case has no counterpart.
     pub fn uncovered(&self, case: &str) -> MapError {
         MapError::Uncovered(format!("{} {case}", self.node.op_type).trim().to_owned())
@@ -57,19 +59,25 @@ impl<'a> Map<'a> {
     }
 
     /// The value of input `i`.
-    pub fn value(&self, i: usize) -> Result<&'a Tensor, MapError> {
+    pub fn value(&self, i: usize) -> Result<&Tensor, MapError> {
         let value = self.inputs.get(i).and_then(Option::as_ref);
         value.ok_or_else(|| self.uncovered(&format!("without input {i}")))
     }
 
     /// Input `i` in the graph.
-    pub fn x(&self, i: usize) -> One {
-        if let Some(there) = self.placed.borrow().get(i).copied().flatten() {
-            return Ok(there);
+    pub fn x(&self, i: usize) -> One<'_> {
+        let there = self.placed.borrow().get(i).copied().flatten();
+        if let Some(there) = there {
+            return Ok(self.graph.value(there));
         }
-        let placed = self.constant(self.value(i)?.clone())?;
-        self.placed.borrow_mut()[i] = Some(placed);
+        let placed = self.constant(self.value(i)?.clone());
+        self.placed.borrow_mut()[i] = Some(placed.output());
         Ok(placed)
+    }
+
+    /// All inputs in the graph.
+    pub fn xs(&self) -> Mapped<'_> {
+        (0..self.inputs.len()).map(|i| self.x(i)).collect()
     }
 
     /// The integers of input `i`.
@@ -88,17 +96,13 @@ impl<'a> Map<'a> {
         Ok(self.value(i)?.dtype())
     }
 
-    /// What is known of the shape of an output: inputs are constants, so mostly all.
-    pub fn shape(&self, of: Output) -> Result<Vec<usize>, MapError> {
-        let shape = self.graph.shape(of).ok().and_then(|s| s.known());
+    /// What is known of the shape of a value: inputs are constants, so mostly all.
+    pub fn shape(&self, of: Value<'_>) -> Result<Vec<usize>, MapError> {
+        let shape = of.shape().known();
         shape.map(|s| s.dims().to_vec()).ok_or_else(|| self.uncovered("of a shape that is not inferred"))
     }
 
-    pub fn type_of(&self, of: Output) -> DType {
-        self.graph.dtype(of).unwrap_or(DType::F32)
-    }
-
-    fn attribute(&self, name: &str) -> Option<&'a formats::onnx::AttributeProto> {
+    fn attribute(&self, name: &str) -> Option<&formats::onnx::AttributeProto> {
         self.node.attribute.iter().find(|a| a.name == name)
     }
 
@@ -139,77 +143,73 @@ impl<'a> Map<'a> {
         }
     }
 
-    pub fn constant(&self, value: Tensor) -> One {
-        self.graph.constant(value).map_err(|e| MapError::Engine(e.to_string()))
+    pub fn constant(&self, value: Tensor) -> Value<'_> {
+        self.graph.constant(value)
     }
 
-    pub fn int_vector(&self, values: &[i64]) -> One {
+    pub fn longs(&self, values: &[i64]) -> Value<'_> {
         self.constant(Tensor::vector(values))
     }
 
-    pub fn scalar(&self, value: i64) -> One {
+    pub fn scalar(&self, value: i64) -> Value<'_> {
         self.constant(Tensor::scalar(value as i32))
     }
 
-    /// A scalar of the type of an output.
-    pub fn number(&self, value: f64, like: Output) -> One {
-        self.constant(Tensor::number(self.type_of(like), value).map_err(|e| MapError::Engine(e.to_string()))?)
-    }
-
-    pub fn op(&self, op: &str, inputs: &[Output]) -> One {
+    pub fn op<'g>(&'g self, op: &str, inputs: &[Value<'g>]) -> Value<'g> {
         self.op_with(op, inputs, &[])
     }
 
-    pub fn op_with(&self, op: &str, inputs: &[Output], attrs: &[(&str, Attr)]) -> One {
-        let mut node = self.graph.add_node(op);
-        for input in inputs {
-            node = node.input(*input);
-        }
-        for (name, value) in attrs {
-            node = node.attr(name, value.clone());
-        }
-        node.output().map_err(|e| MapError::Engine(e.to_string()))
+    pub fn op_with<'g>(&'g self, op: &str, inputs: &[Value<'g>], attrs: &[(&str, Attr)]) -> Value<'g> {
+        let node = inputs.iter().fold(self.graph.add_node(op), |node, input| node.input(*input));
+        self.graph.value(with_attrs(node, attrs))
     }
 
     /// A node whose first input is a list.
-    pub fn op_of_list(&self, op: &str, list: &[Output], rest: &[Output], attrs: &[(&str, Attr)]) -> One {
-        let mut node = self.graph.add_node(op).inputs(list);
-        for input in rest {
-            node = node.input(*input);
-        }
-        for (name, value) in attrs {
-            node = node.attr(name, value.clone());
-        }
-        node.output().map_err(|e| MapError::Engine(e.to_string()))
+    pub fn op_of_list<'g>(
+        &'g self,
+        op: &str,
+        list: &[Value<'g>],
+        rest: &[Value<'g>],
+        attrs: &[(&str, Attr)],
+    ) -> Value<'g> {
+        let node = rest.iter().fold(self.graph.add_node(op).inputs(list), |node, input| node.input(*input));
+        self.graph.value(with_attrs(node, attrs))
     }
 
-    pub fn cast(&self, x: Output, to: DType) -> One {
-        if self.type_of(x) == to { Ok(x) } else { self.op_with("Cast", &[x], &[("DstT", Attr::Type(to))]) }
+    pub fn reshape<'g>(&'g self, x: Value<'g>, dims: &[usize]) -> Value<'g> {
+        x.reshape(self.longs(&longs(dims)))
     }
 
-    pub fn reshape(&self, x: Output, dims: &[usize]) -> One {
-        let dims: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
-        let shape = self.int_vector(&dims)?;
-        self.op("Reshape", &[x, shape])
+    pub fn transpose<'g>(&'g self, x: Value<'g>, order: &[usize]) -> Value<'g> {
+        x.transpose(self.longs(&longs(order)))
     }
 
-    pub fn transpose(&self, x: Output, order: &[usize]) -> One {
-        let order: Vec<i64> = order.iter().map(|d| *d as i64).collect();
-        let order = self.int_vector(&order)?;
-        self.op("Transpose", &[x, order])
+    pub fn reduce<'g>(&'g self, op: &str, x: Value<'g>, axes: &[i64], keep: bool) -> Value<'g> {
+        self.op_with(op, &[x, self.longs(axes)], &[("keep_dims", Attr::Bool(keep))])
     }
 
-    pub fn reduce(&self, op: &str, x: Output, axes: &[i64], keep: bool) -> One {
-        let axes = self.int_vector(axes)?;
-        self.op_with(op, &[x, axes], &[("keep_dims", Attr::Bool(keep))])
+    /// The slices of `x` at these positions of an axis.
+    pub fn gather<'g>(&'g self, x: Value<'g>, at: &[i64], axis: i64) -> Value<'g> {
+        self.op("GatherV2", &[x, self.longs(at), self.scalar(axis)])
     }
 
-    pub fn pad(&self, x: Output, by: &[[usize; 2]], value: Output) -> One {
-        let flat: Vec<i64> = by.iter().flatten().map(|v| *v as i64).collect();
-        let by = Tensor::from_vec(Shape::new(&[by.len(), 2]), flat).map_err(|e| MapError::Engine(e.to_string()))?;
-        let by = self.constant(by)?;
-        self.op("PadV2", &[x, by, value])
+    pub fn pad<'g>(&'g self, x: Value<'g>, by: &[[usize; 2]], value: f64) -> Value<'g> {
+        let by = Tensor::from_vec(Shape::new(&[by.len(), 2]), longs(by.as_flattened())).unwrap();
+        self.op("PadV2", &[x, self.constant(by), x.number(value)])
     }
+}
+
+fn with_attrs<'g>(node: NodeBuilder<'g>, attrs: &[(&str, Attr)]) -> Value<'g> {
+    attrs.iter().fold(node, |node, (name, value)| node.attr(name, value.clone())).value()
+}
+
+/// `x` as `to`, if it is not of that type.
+pub fn cast(x: Value<'_>, to: DType) -> Value<'_> {
+    if x.dtype() == to { x } else { x.cast(to) }
+}
+
+pub fn longs(values: &[usize]) -> Vec<i64> {
+    values.iter().map(|v| *v as i64).collect()
 }
 
 /// The axis that a number means.

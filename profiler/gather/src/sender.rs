@@ -93,7 +93,7 @@ struct Shared {
 #[must_use = "sending stops when the sender is dropped"]
 pub struct Sender {
     shared: Arc<Shared>,
-    /// Tells the thread to send the rest within a time, and to end.
+    /// Makes the thread send the rest within a time, and end.
     stop: watch::Sender<Option<Duration>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -118,7 +118,7 @@ fn null_steps(report: &mut Report, mut peer: Option<&mut Peer>, n: usize) -> Res
     let g = Graph::new();
     let targets: Vec<String> = (1..=n).map(|task| format!("null{task}")).collect();
     for (task, target) in (1..).zip(&targets) {
-        on(&g, task).add_node("NoOp").name(target).build()?;
+        on(&g, task).group(target, &[]);
     }
     let session = tasks.master.session(&g)?;
     let names: Vec<&str> = targets.iter().map(String::as_str).collect();
@@ -211,7 +211,7 @@ fn nulls(n: usize) -> Result<(Graph, Vec<String>), BenchError> {
     let g = Graph::new();
     let targets: Vec<String> = (0..n).map(|task| format!("null{task}")).collect();
     for (task, target) in targets.iter().enumerate() {
-        on(&g, task).add_node("NoOp").name(target).build()?;
+        on(&g, task).group(target, &[]);
     }
     Ok((g, targets))
 }

@@ -12,11 +12,11 @@ pub mod setup;
 mod versus;
 
 use rings::Rings;
-use setup::{constant, graphs, least, plain_session, session};
+use setup::{graphs, least, placeholder, plain_session, session};
 
 use crate::report::{BenchError, Report};
 use ::engine::graph::Graph;
-use ::engine::{DType, RunOptions, Tensor};
+use ::engine::{RunOptions, Tensor};
 
 /// Runs all of them.
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
@@ -79,10 +79,9 @@ fn trivial(report: &mut Report, rings: &mut Option<Rings>) -> Result<(), BenchEr
     const CALLS: usize = 1_000;
     let mode = if rings.is_some() { ", traced" } else { "" };
     let g = Graph::new();
-    let x = g.add_node("Placeholder").name("x").attr("dtype", DType::F32).output()?;
-    let one = constant(&g, Tensor::scalar(1.0f32))?;
-    g.add_node("AddV2").name("y").input(x).input(one).build()?;
-    g.add_node("NoOp").name("nothing").build()?;
+    let x = placeholder(&g, "x");
+    g.add_node("AddV2").name("y").input(x).input(x.number(1.0)).value();
+    g.group("nothing", &[]);
     let s = session(&g, 1)?;
     let options = RunOptions { label: "trivial", ..RunOptions::default() };
     let nothing = s.prepare(&[], &[], &["nothing"])?;

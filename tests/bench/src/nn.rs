@@ -3,8 +3,8 @@
 //!
 //! One thread: least CPU time of many runs. Two threads: least wall time.
 
-use ::engine::graph::{Attr, Graph, Output};
-use ::engine::{Callable, DType, Tensor};
+use ::engine::graph::{Attr, Graph, Padding};
+use ::engine::{Callable, DType, Shape, Tensor};
 
 use crate::engine::setup::{now, placeholder, session, values};
 use crate::report::{BenchError, Report};
@@ -63,8 +63,8 @@ fn ints(shape: &[usize]) -> Tensor {
 
 fn matmul(threads: usize) -> Result<f64, BenchError> {
     let g = Graph::new();
-    let (a, b) = (placeholder(&g, "a")?, placeholder(&g, "b")?);
-    g.add_node("MatMul").name("c").input(a).input(b).build()?;
+    let (a, b) = (placeholder(&g, "a"), placeholder(&g, "b"));
+    g.add_node("MatMul").name("c").input(a).input(b).value();
     let s = session(&g, threads)?;
     let feeds = [values(&[1024, 1024])?, values(&[1024, 1024])?];
     let ns = least(&s.prepare(&["a", "b"], &["c"], &[])?, &feeds, threads)?;
@@ -77,20 +77,18 @@ fn convolution(report: &mut Report, conv: &Conv, threads: usize, peak: f64) -> R
     let filter = [ky, kx, channels, conv.outputs];
     let out = [batch, height.div_ceil(conv.stride), width.div_ceil(conv.stride), conv.outputs];
     let g = Graph::new();
-    let (x, w, dy) = (placeholder(&g, "x")?, placeholder(&g, "w")?, placeholder(&g, "dy")?);
+    let [x, w, dy] = ["x", "w", "dy"].map(|name| placeholder(&g, name));
     let strides = Attr::ListInt(vec![1, conv.stride as i64, conv.stride as i64, 1]);
-    let (x_sizes, w_sizes) = (g.constant(ints(&conv.images))?, g.constant(ints(&filter))?);
+    let (x_sizes, w_sizes) = (g.constant(ints(&conv.images)), g.constant(ints(&filter)));
     let ops = [
         ("forward", "Conv2D", [x, w, w], 2),
         ("to input", "Conv2DBackpropInput", [x_sizes, w, dy], 3),
         ("to filter", "Conv2DBackpropFilter", [x, w_sizes, dy], 3),
     ];
     for (name, op, inputs, n) in ops {
-        let mut node = g.add_node(op).name(&name.replace(' ', "_"));
-        for input in &inputs[..n] {
-            node = node.input(*input);
-        }
-        node.attr("strides", strides.clone()).attr("padding", "SAME").build()?;
+        let node = g.add_node(op).name(&name.replace(' ', "_"));
+        let node = inputs[..n].iter().fold(node, |node, input| node.input(*input));
+        node.attr("strides", strides.clone()).attr("padding", "SAME").value();
     }
     let s = session(&g, threads)?;
     let (x, w, dy) = (values(&conv.images)?, values(&filter)?, values(&out)?);
@@ -113,18 +111,15 @@ fn pools(report: &mut Report, threads: usize) -> Result<(), BenchError> {
     for shape in [[64, 28, 28, 32], [64, 14, 14, 64]] {
         let half = [shape[0], shape[1] / 2, shape[2] / 2, shape[3]];
         let g = Graph::new();
-        let (x, y, dy) = (placeholder(&g, "x")?, placeholder(&g, "y")?, placeholder(&g, "dy")?);
-        let (b, dx) = (placeholder(&g, "b")?, placeholder(&g, "dx")?);
+        let [x, y, dy, b, dx] = ["x", "y", "dy", "b", "dx"].map(|name| placeholder(&g, name));
+        x.max_pool([2, 2], [2, 2], Padding::Same);
         let two = Attr::ListInt(vec![1, 2, 2, 1]);
-        let pool = |node: ::engine::graph::NodeBuilder<'_>| {
-            node.attr("ksize", two.clone()).attr("strides", two.clone()).attr("padding", "SAME").build()
-        };
-        pool(g.add_node("MaxPool").name("MaxPool").input(x))?;
-        pool(g.add_node("MaxPoolGrad").name("MaxPoolGrad").input(x).input(y).input(dy))?;
-        g.add_node("Relu").name("Relu").input(x).build()?;
-        g.add_node("ReluGrad").name("ReluGrad").input(dx).input(x).build()?;
-        g.add_node("BiasAdd").name("BiasAdd").input(x).input(b).build()?;
-        g.add_node("BiasAddGrad").name("BiasAddGrad").input(x).build()?;
+        let node = g.add_node("MaxPoolGrad").input(x).input(y).input(dy);
+        node.attr("ksize", two.clone()).attr("strides", two).attr("padding", "SAME").value();
+        x.relu();
+        dx.op_with("ReluGrad", x);
+        x.bias_add(b);
+        x.op("BiasAddGrad");
         let s = session(&g, threads)?;
         let (x, bias) = (values(&shape)?, values(&[shape[3]])?);
         let y = s.run(&[("x", x.clone())], &["MaxPool"], &[])?.remove(0);
@@ -152,24 +147,14 @@ fn lstm(report: &mut Report, threads: usize, peak: f64) -> Result<(), BenchError
     let (batch, n) = (32, 256);
     let g = Graph::new();
     let shapes: [&[usize]; 8] = [&[batch, n], &[batch, n], &[batch, n], &[2 * n, 4 * n], &[n], &[n], &[n], &[4 * n]];
-    let mut inputs = Vec::new();
-    for (i, shape) in shapes.iter().enumerate() {
-        inputs.push(g.placeholder(
-            &format!("in{i}"),
-            DType::F32,
-            shape.iter().map(|d| Some(*d)).collect::<Vec<_>>().as_slice(),
-        )?);
-    }
-    let mut node = g.add_node("LSTMBlockCell").name("cell");
-    for input in &inputs {
-        node = node.input(*input);
-    }
-    let cell = node.output()?;
-    let h = Output { port: 6, ..cell };
-    let wanted = [inputs[0], inputs[1], inputs[2], inputs[3], inputs[7]];
-    let grads = ::engine::gradients::gradients(&g, &[h], &wanted, &[])?;
+    let named = shapes.iter().enumerate().map(|(i, shape)| (format!("in{i}"), Shape::new(shape)));
+    let inputs: Vec<_> = named.map(|(name, shape)| g.placeholder(&name, DType::F32, &shape)).collect();
+    let node = g.add_node("LSTMBlockCell").name("cell");
+    let cell = inputs.iter().fold(node, |node, input| node.input(*input)).value();
+    let wanted = [0, 1, 2, 3, 7].map(|i: usize| inputs[i].output());
+    let grads = ::engine::gradients::gradients(&g, &[cell.port(6).output()], &wanted, &[])?;
     let grads: Vec<_> = grads.iter().map(|o| o.node).collect();
-    g.group("back", &grads)?;
+    g.group("back", &grads);
     let s = session(&g, threads)?;
     let names: Vec<String> = (0..8).map(|i| format!("in{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

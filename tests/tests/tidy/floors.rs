@@ -31,6 +31,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("graph", &["graph"]),
     ("functions", &["functions"]),
     ("gradients", &["gradients"]),
+    ("layers", &["layers", "optimizer.rs", "schedule.rs", "slices.rs"]),
     ("kernel interface", &["kernel"]),
     ("objects of kernels", &["lookup.rs", "queues", "readers"]),
     ("kernels", &["kernels"]),
@@ -41,9 +42,10 @@ const FLOORS: &[(&str, &[&str])] = &[
         "on sessions",
         &["checkpoint/saver.rs", "checkpoint/snapshot.rs", "freeze.rs", "queues/pipeline.rs", "queues/runner.rs"],
     ),
-    ("models", &["data", "models", "optimizer.rs", "schedule.rs", "slices.rs"]),
+    ("models", &["data", "models"]),
     ("training", &["training"]),
     ("tasks", &["tasks"]),
+    ("programs", &["error.rs", "prelude.rs"]),
 ];
 
 /// The floor of a file below `engine/src`, by the longest entry that it is under.

@@ -107,7 +107,7 @@ pub struct Figures {
 
 impl Figures {
     /// The figures of the points in the range, in time logarithmic in their number; `None` without points.
-    pub fn from_range(series: &ScalarSeries, [lo, hi]: Steps) -> Option<Self> {
+    pub(super) fn from_range(series: &ScalarSeries, [lo, hi]: Steps) -> Option<Self> {
         // Step and row.
         let mut first: Option<(i64, usize)> = None;
         let mut last = first;

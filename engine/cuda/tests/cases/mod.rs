@@ -55,7 +55,7 @@ impl Case {
         let mut feeds = Vec::new();
         for (i, input) in self.inputs.iter().enumerate() {
             let placeholder = g.add_node("Placeholder").name(&format!("x{i}")).attr("dtype", input.dtype());
-            feeds.push(placeholder.output().unwrap());
+            feeds.push(placeholder.value());
         }
         let mut builder = on.add_node(self.op).name("node");
         // A list as input is told by its length.

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use engine::compile::placement::PlacementOptions;
 use engine::device::Device;
-use engine::graph::{GraphError, Output, Padding};
-use engine::models::{
-    Convnet, Inception, Initial, Input, LanguageModel, MlpOptions, Network, Phase, SkipGram, Tower, Unrolling,
-    Variables,
-};
+use engine::graph::{GraphError, Output, Padding, Value};
+use engine::layers::{Initial, Phase, Variables, VariablesAt};
+use engine::models::{Convnet, Inception, Input, LanguageModel, MlpOptions, Network, SkipGram, Tower, Unrolling};
 use engine::training::{TrainingGraph, TrainingOptions, build};
 use engine::{DType, Graph, PartialShape, Session, SessionOptions, Tensor};
 
@@ -21,13 +19,12 @@ pub struct Residual {
 }
 
 impl Residual {
-    fn conv(&self, g: &Graph, variables: &mut Variables, name: &str, x: Output) -> Result<Output, GraphError> {
+    fn conv<'g>(&self, x: Value<'g>, variables: &mut VariablesAt<'_>) -> Value<'g> {
         let n = self.channels;
-        let filters = variables.get(&format!("{name}/filters"), &[3, 3, n, n], Initial::he(9 * n))?;
-        let scale = variables.get(&format!("{name}/scale"), &[n], Initial::Constant(1.0))?;
-        let offset = variables.get(&format!("{name}/offset"), &[n], Initial::Constant(0.0))?;
-        let y = g.conv2d(x, filters.value, [1, 1], Padding::Same)?;
-        Ok(g.batch_norm(y, scale.value, offset.value, 1e-3)?.y)
+        let filters = variables.get("filters", &[3, 3, n, n], Initial::He);
+        let scale = variables.get("scale", &[n], Initial::Constant(1.0));
+        let offset = variables.get("offset", &[n], Initial::Constant(0.0));
+        x.conv2d(filters.value, [1, 1], Padding::Same).batch_norm(scale.value, offset.value, 1e-3).y
     }
 }
 
@@ -47,15 +44,15 @@ impl Network for Residual {
     fn tower(&self, g: &Graph, variables: &mut Variables, inputs: &[Output], _: Phase) -> Result<Tower, GraphError> {
         let mut x = inputs[0];
         for i in 0..self.n_blocks {
-            let g = g.scope(&format!("block{i}"));
-            let y = self.conv(&g, variables, &format!("block{i}/a"), x)?;
-            let y = self.conv(&g, variables, &format!("block{i}/b"), g.relu(y)?)?;
-            x = g.relu(g.add(x, y)?)?;
+            let name = format!("block{i}");
+            let (g, mut variables) = (g.scope(&name), variables.at(&name));
+            let y = self.conv(g.value(x), &mut variables.at("a")).relu();
+            let y = self.conv(y, &mut variables.at("b"));
+            x = (g.value(x) + y).relu().output();
         }
-        let pooled = g.mean(x, g.int_vector(&[1, 2])?)?;
-        let w = variables.get("logits/weights", &[self.channels, 10], Initial::glorot(self.channels, 10))?;
-        let logits = g.matmul(pooled, w.value)?;
-        let loss = g.mean_all(g.sparse_cross_entropy(logits, inputs[1])?)?;
+        let pooled = g.value(x).mean([1, 2]);
+        let w = variables.get("logits/weights", &[self.channels, 10], Initial::Glorot);
+        let loss = pooled.matmul(w.value).sparse_cross_entropy(inputs[1]).mean_all().try_output()?;
         Ok(Tower { loss, accuracy: None, images: Vec::new(), updates: Vec::new() })
     }
 }

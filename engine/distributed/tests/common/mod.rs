@@ -51,7 +51,8 @@ pub fn on(g: &Graph, task: usize) -> Graph {
     g.with_device(&format!("/job:worker/task:{task}"))
 }
 
-pub fn name(g: &Graph, output: Output) -> String {
+pub fn name(g: &Graph, output: impl Into<Output>) -> String {
+    let output = output.into();
     format!("{}:{}", g.node(output.node).unwrap().name, output.port)
 }
 

@@ -22,23 +22,23 @@ fn graph(n: usize) -> (Graph, Vec<String>, Vec<String>) {
     let g = Graph::new();
     let on = |task: usize| g.with_device(&format!("/job:worker/task:{task}"));
     let name = |output: engine::graph::Output| format!("{}:{}", g.node(output.node).unwrap().name, output.port);
-    let x = g.placeholder("x", DType::F32, SCALAR).unwrap();
-    let saved = g.placeholder("saved", DType::F32, SCALAR).unwrap();
-    let one = g.named_constant("one", 1f32).unwrap();
-    let mut sum = on(0).add_node("Neg").name("first").input(x).output().unwrap();
+    let x = g.placeholder("x", DType::F32, SCALAR);
+    let saved = g.placeholder("saved", DType::F32, SCALAR);
+    let one = g.named_constant("one", 1f32);
+    let mut sum = on(0).add_node("Neg").name("first").input(x).value().output();
     for task in 0..n {
         let at = on(task);
-        sum = at.add_node("Sub").name(&format!("sum{task}")).input(sum).input(x).output().unwrap();
+        sum = at.add_node("Sub").name(&format!("sum{task}")).input(sum).input(x).value().output();
     }
     let (mut fetches, mut inits) = (vec![name(sum)], Vec::new());
     for task in 0..n {
         let at = on(task);
-        let v = at.variable_from(&format!("v{task}"), DType::F32, SCALAR, |g| g.identity(saved)).unwrap();
+        let v = at.variable_from(&format!("v{task}"), DType::F32, SCALAR, |g| saved.with(g).identity());
         let count = at.add_node("AssignAddVariableOp").name(&format!("count{task}")).input(v.handle).input(one);
         let count = if task % 2 == 1 { count.after(&[sum.node]) } else { count };
-        let count = count.attr("dtype", DType::F32).build().unwrap();
+        let count = count.attr("dtype", DType::F32).value().node();
         let read = at.add_node("ReadVariableOp").name(&format!("read{task}")).input(v.handle);
-        fetches.push(name(read.attr("dtype", DType::F32).after(&[count]).output().unwrap()));
+        fetches.push(name(read.attr("dtype", DType::F32).after(&[count]).value().output()));
         inits.push(g.node(v.init).unwrap().name.to_string());
     }
     (g, fetches, inits)

@@ -50,11 +50,11 @@ fn weights_elsewhere(n: usize) -> (Graph, Output) {
     let g = Graph::new();
     let (first, second) = (g.with_device("/cpu:0"), g.with_device("/cpu:1"));
     let matrix = || Tensor::from_vec([64, 64], vec![0.01f32; 64 * 64]).unwrap();
-    let mut x = second.constant(matrix()).unwrap();
+    let mut x = second.constant(matrix());
     for _ in 0..n {
-        let w = first.constant(matrix()).unwrap();
-        x = second.matmul_with(x, w, false, false).unwrap();
+        x = x.matmul_with(first.constant(matrix()), false, false);
     }
+    let x = x.output();
     (g, x)
 }
 
@@ -76,11 +76,12 @@ proptest! {
         nodes in proptest::collection::vec((any::<usize>(), any::<usize>(), 0usize..3), 1..40),
     ) {
         let g = Graph::new();
-        let mut made = vec![g.constant(Tensor::from_vec([32, 32], vec![0.1f32; 1024]).unwrap()).unwrap()];
+        let mut made = vec![g.constant(Tensor::from_vec([32, 32], vec![0.1f32; 1024]).unwrap()).output()];
         for (a, b, device) in &nodes {
             let (a, b) = (made[a % made.len()], made[b % made.len()]);
             let on = g.with_device(&format!("/cpu:{device}"));
-            made.push(if device % 2 == 0 { on.matmul_with(a, b, false, true) } else { on.add_node("AddV2").input(a).input(b).output() }.unwrap());
+            let a = on.value(a);
+            made.push(if device % 2 == 0 { a.matmul_with(b, false, true) } else { a + b }.output());
         }
         let (devices, fetch) = (Device::cpus(3, usize::MAX), *made.last().unwrap());
         let (eager, _) = simulated(&g, fetch, &devices, false);

@@ -9,7 +9,7 @@ mod rnn;
 use super::map::{Map, Mapped};
 
 /// The outputs of a node's counterpart.
-pub fn map(m: &Map<'_>) -> Mapped {
+pub fn map(m: &Map) -> Mapped<'_> {
     if !m.node.domain.is_empty() {
         return Err(m.uncovered(&format!("of domain {}", m.node.domain)));
     }

@@ -1,16 +1,15 @@
 //! Images in other sizes.
 
-use engine::Output;
 use engine::graph::Attr;
 
 use super::nn::{channels_first, channels_last};
-use crate::map::{Map, MapError, Mapped, One};
+use crate::map::{Map, MapError, Mapped, One, cast};
 
-pub fn map(m: &Map<'_>) -> Option<Mapped> {
+pub fn map(m: &Map) -> Option<Mapped<'_>> {
     matches!(m.node.op_type.as_str(), "Resize" | "Upsample").then(|| resize(m).map(|y| vec![y]))
 }
 
-fn resize(m: &Map<'_>) -> One {
+fn resize(m: &Map) -> One<'_> {
     let (dims, mode) = (m.dims(0)?, m.text("mode", "nearest"));
     let policy = m.text("keep_aspect_ratio_policy", "stretch");
     if dims.len() != 4 || m.has_attr("axes") || m.int("antialias", 0) != 0 || policy != "stretch" {
@@ -35,15 +34,15 @@ fn resize(m: &Map<'_>) -> One {
         "nearest" => return Err(m.uncovered("to pixels that are rounded differently")),
         _ => return Err(m.uncovered(&format!("with mode {mode}"))),
     };
-    let x: Output = m.x(0)?;
-    let to = m.constant(engine::Tensor::vector(&[size[2] as i32, size[3] as i32]))?;
+    let x = m.x(0)?;
+    let to = m.constant(engine::Tensor::vector(&[size[2] as i32, size[3] as i32]));
     let attrs = [("align_corners", Attr::Bool(aligned)), ("half_pixel_centers", Attr::Bool(half))];
-    let y = m.op_with(op, &[channels_last(m, x)?, to], &attrs)?;
-    channels_first(m, m.cast(y, m.type_of(x))?)
+    let y = m.op_with(op, &[channels_last(m, x)?, to], &attrs);
+    channels_first(m, cast(y, x.dtype()))
 }
 
 /// The size after it, which must be what the scales say exactly: positions follow from sizes here.
-fn size(m: &Map<'_>, dims: &[usize]) -> Result<Vec<usize>, MapError> {
+fn size(m: &Map, dims: &[usize]) -> Result<Vec<usize>, MapError> {
     if m.has(3) && !m.value(3)?.is_empty() {
         return Ok(m.ints(3)?.iter().map(|n| *n as usize).collect());
     }
@@ -60,7 +59,7 @@ fn size(m: &Map<'_>, dims: &[usize]) -> Result<Vec<usize>, MapError> {
 }
 
 /// Whether ONNX's rounding of positions and the op's find the same pixels along an axis.
-fn rounds_alike(m: &Map<'_>, positions: &str, from: usize, to: usize) -> bool {
+fn rounds_alike(m: &Map, positions: &str, from: usize, to: usize) -> bool {
     let (n, scale) = (from as f64, from as f64 / to as f64);
     let rounding = if m.opset < 11 { "floor".to_owned() } else { m.text("nearest_mode", "round_prefer_floor") };
     (0..to).all(|i| {

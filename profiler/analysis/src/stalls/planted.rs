@@ -122,7 +122,7 @@ impl Host {
                 let _ = writeln!(self.text, "gpu{waits} wait {0}..{0} for {records} record {record}", now + 1);
                 let _ = writeln!(self.text, "main launch: cudaStreamWaitEvent {}..{}", now + 1, now + 2);
                 self.advance(now + 2, Cause::HostLate);
-                // A stream waits for all events that it was told to wait for; the work of another stream is in order.
+                // A stream waits for all events that it was set to wait for; the work of another stream is in order.
                 if waits != records
                     && let Some(work) = &self.streams[records]
                     && self.awaited[waits].as_ref().is_none_or(|other| other.at < work.at)

@@ -1,8 +1,8 @@
 //! A step that sends a value between tasks, and the time that steps take.
 
 use ::distributed::{Master, Session};
-use ::engine::graph::{Graph, Output};
-use ::engine::{DType, PartialShape, Tensor};
+use ::engine::graph::Graph;
+use ::engine::{DType, PartialShape};
 use ::events::clock;
 
 use crate::report::BenchError;
@@ -10,7 +10,6 @@ use crate::report::BenchError;
 /// A step that sends a value from task 1 to task 0.
 pub struct OneWay {
     session: Session,
-    fetch: String,
 }
 
 impl OneWay {
@@ -18,25 +17,23 @@ impl OneWay {
         let g = Graph::new();
         let there = on(&g, 1);
         // Made there: a constant of this size would be a part of the graph.
-        let shape = there.constant(Tensor::vector(&[(bytes / 4) as i32]))?;
-        let one = there.constant(Tensor::scalar(1f32))?;
-        let ones = there.add_node("Fill").input(shape).input(one).output()?;
+        let shape = there.ints(&[(bytes / 4) as i32]);
+        let ones = there.fill(shape, there.constant(1f32));
         let dims = PartialShape::new(&[Some(bytes / 4)]);
-        let handle = there.add_node("VarHandleOp").name("v").attr("dtype", DType::F32).attr("shape", dims).output()?;
+        let handle = there.add_node("VarHandleOp").name("v").attr("dtype", DType::F32).attr("shape", dims).value();
         let assign = there.add_node("AssignVariableOp").name("init").input(handle).input(ones);
-        assign.attr("dtype", DType::F32).build()?;
-        let value = there.add_node("ReadVariableOp").input(handle).attr("dtype", DType::F32).output()?;
+        assign.attr("dtype", DType::F32).value();
+        let value = there.add_node("ReadVariableOp").input(handle).attr("dtype", DType::F32).value();
         let here = on(&g, 0);
-        let (begin, len) = (here.constant(Tensor::vector(&[0i32]))?, here.constant(Tensor::vector(&[1i32]))?);
-        let first = here.add_node("Slice").name("first").input(value).input(begin).input(len).output()?;
-        let fetch = name(&g, first)?;
+        let (begin, len) = (here.ints(&[0]), here.ints(&[1]));
+        here.add_node("Slice").name("first").input(value).input(begin).input(len).value();
         let session = master.session(&g)?;
         session.run(&[], &[], &["init"])?;
-        Ok(OneWay { session, fetch })
+        Ok(OneWay { session })
     }
 
     pub fn step(&mut self) -> Result<(), BenchError> {
-        let got = self.session.run(&[], &[&self.fetch], &[])?;
+        let got = self.session.run(&[], &["first"], &[])?;
         if got[0].slice::<f32>()? == [1.0] { Ok(()) } else { Err("another value came".into()) }
     }
 }
@@ -44,10 +41,6 @@ impl OneWay {
 /// The graph, its new nodes on this task.
 pub fn on(g: &Graph, task: usize) -> Graph {
     g.with_device(&format!("/job:worker/task:{task}"))
-}
-
-fn name(g: &Graph, output: Output) -> Result<String, BenchError> {
-    Ok(format!("{}:{}", g.node(output.node)?.name, output.port))
 }
 
 /// Runs three times, then `n` times more, which are measured: nanoseconds.

@@ -1,19 +1,19 @@
 //! Kernels by themselves, and training steps of the demo's perceptron.
 
 use ::engine::compile::{PIPELINE, Passes};
-use ::engine::graph::{Graph, Output};
+use ::engine::graph::Graph;
 use ::engine::models::MlpOptions;
 use ::engine::{DType, PartialShape, RunOptions, Tensor};
 
-use super::setup::{constant, least, now, placeholder, session, session_with, values};
+use super::setup::{least, now, placeholder, session, session_with, values};
 use crate::report::{BenchError, Report};
 
 /// Square matrix products.
 pub(super) fn matmul(report: &mut Report, threads: usize) -> Result<(), BenchError> {
     for n in [64usize, 128, 256, 512, 1024, 2048] {
         let g = Graph::new();
-        let (a, b) = (placeholder(&g, "a")?, placeholder(&g, "b")?);
-        g.add_node("MatMul").name("c").input(a).input(b).build()?;
+        let (a, b) = (placeholder(&g, "a"), placeholder(&g, "b"));
+        g.add_node("MatMul").name("c").input(a).input(b).value();
         let s = session(&g, threads)?;
         let step = s.prepare(&["a", "b"], &["c"], &[])?;
         let feeds = [values(&[n, n])?, values(&[n, n])?];
@@ -27,23 +27,21 @@ pub(super) fn matmul(report: &mut Report, threads: usize) -> Result<(), BenchErr
 /// What the perceptron runs besides products, at its shapes.
 pub(super) fn kernels(report: &mut Report, threads: usize) -> Result<(), BenchError> {
     let g = Graph::new();
-    let (x, b, w) = (placeholder(&g, "x")?, placeholder(&g, "b")?, placeholder(&g, "w")?);
-    g.add_node("BiasAdd").name("BiasAdd").input(x).input(b).build()?;
-    g.add_node("BiasAddGrad").name("BiasAddGrad").input(x).build()?;
-    g.add_node("Relu").name("Relu").input(x).build()?;
-    let tag = constant(&g, Tensor::string("w"))?;
-    g.add_node("HistogramSummary").name("HistogramSummary").input(tag).input(w).build()?;
-    let (rate, momentum) = (constant(&g, Tensor::scalar(0.01f32))?, constant(&g, Tensor::scalar(0.9f32))?);
+    let [x, b, w] = ["x", "b", "w"].map(|name| placeholder(&g, name));
+    x.bias_add(b);
+    x.op("BiasAddGrad");
+    x.relu();
+    g.constant(Tensor::string("w")).op_with("HistogramSummary", w);
+    let (rate, momentum) = (g.constant(0.01f32), g.constant(0.9f32));
     let shape = PartialShape::from([512, 512]);
     let [var, accum] = ["var", "accum"].map(|name| {
-        g.add_node("VarHandleOp").name(name).attr("dtype", DType::F32).attr("shape", shape.clone()).output()
+        g.add_node("VarHandleOp").name(name).attr("dtype", DType::F32).attr("shape", shape.clone()).value()
     });
-    let (var, accum) = (var?, accum?);
     for (name, handle) in [("init_var", var), ("init_accum", accum)] {
-        g.add_node("AssignVariableOp").name(name).input(handle).input(w).build()?;
+        g.add_node("AssignVariableOp").name(name).input(handle).input(w).value();
     }
-    let apply = g.add_node("ResourceApplyMomentum").name("ResourceApplyMomentum").input(var).input(accum);
-    apply.input(rate).input(w).input(momentum).build()?;
+    let apply = g.add_node("ResourceApplyMomentum").input(var).input(accum);
+    apply.input(rate).input(w).input(momentum).value();
     let s = session(&g, threads)?;
     let (small, bias, large) = (values(&[128, 512])?, values(&[512])?, values(&[512, 512])?);
     for init in ["init_var", "init_accum"] {
@@ -147,13 +145,10 @@ pub(super) fn fusion(report: &mut Report, threads: usize) -> Result<(), BenchErr
         let g = Graph::new();
         let names = ["i", "f", "o", "g", "c"];
         let [i, f, o, new, c] = names.map(|name| placeholder(&g, name));
-        let b = constant(&g, Tensor::vector(&vec![1.0f32; columns]))?;
-        let gate = |x: Output| g.sigmoid(g.add(x, b)?);
-        let kept = g.mul(gate(f?)?, c?)?;
-        let c = g.add(kept, g.mul(gate(i?)?, g.tanh(g.add(new?, b)?)?)?)?;
-        let h = g.mul(gate(o?)?, g.tanh(c)?)?;
-        let fetches = [c, h].map(|x| g.node(x.node).map(|node| node.name.to_string()));
-        let [c, h] = fetches;
+        let b = g.constant(Tensor::vector(&vec![1.0f32; columns]));
+        let c = (f + b).sigmoid() * c + (i + b).sigmoid() * (new + b).tanh();
+        let h = (o + b).sigmoid() * c.tanh();
+        let [c, h] = [c, h].map(|x| g.node(x.node()).map(|node| node.name.to_string()));
         let (c, h) = (c?, h?);
         let feeds = names.iter().map(|_| values(&[rows, columns])).collect::<Result<Vec<_>, _>>()?;
         for (what, passes) in [("fused", Passes::all()), ("not fused", Passes::all().without("fuse"))] {

@@ -5,7 +5,7 @@ use ::engine::DType;
 use ::engine::graph::{ContextId, Graph, GraphError, Output, WhileOptions};
 
 use super::rings::Rings;
-use super::setup::{constant, least, session};
+use super::setup::{least, session};
 use ::engine::Tensor;
 
 /// Iterations of each loop.
@@ -38,23 +38,22 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
 }
 
 /// A counter, and variables to each of which one is added in every iteration.
-fn scalars(g: &Graph, parallel_iterations: i64) -> Result<Vec<Output>, BenchError> {
-    let (n, one) = (constant(g, Tensor::scalar(TRIPS))?, constant(g, Tensor::scalar(1i32))?);
-    let x = constant(g, Tensor::scalar(1f32))?;
-    let mut vars = vec![constant(g, Tensor::scalar(0i32))?];
-    vars.extend((0..VARS).map(|_| x));
+fn scalars(g: &Graph, parallel_iterations: i64) -> Result<Vec<Output>, GraphError> {
+    let (n, one) = (g.constant(Tensor::scalar(TRIPS)), g.constant(Tensor::scalar(1i32)));
+    let x = g.constant(1f32);
+    let mut vars = vec![g.constant(Tensor::scalar(0i32)).output()];
+    vars.extend([x.output(); VARS]);
     let options = WhileOptions { parallel_iterations, ..WhileOptions::default() };
-    let add = |g: &Graph, var: &Output| {
-        let by = if g.dtype(*var)? == DType::I32 { one } else { x };
-        g.add_node("AddV2").input(*var).input(by).output()
+    let add = |g: &Graph, var: Output| {
+        let var = g.value(var);
+        (var + if var.dtype() == DType::I32 { one } else { x }).output()
     };
-    let exits = g.while_loop::<GraphError>(
+    g.while_loop(
         &vars,
-        |g, vars| g.add_node("Less").input(vars[0]).input(n).output(),
-        |g, vars| vars.iter().map(|var| add(g, var)).collect(),
+        |g, vars| Ok(g.value(vars[0]).less(n).output()),
+        |g, vars| Ok(vars.iter().map(|var| add(g, *var)).collect()),
         &options,
-    )?;
-    Ok(exits)
+    )
 }
 
 /// How many nodes run in one step: those of the loop once more than it goes round, most of them dead then.

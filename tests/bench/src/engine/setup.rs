@@ -1,8 +1,8 @@
 //! What the engine's measurements share: the clock, sessions and the dispatch graphs.
 
 use ::engine::compile::Passes;
-use ::engine::graph::{Graph, NodeId, Output};
-use ::engine::{DType, Session, SessionOptions, Tensor};
+use ::engine::graph::{Graph, NodeId, Value};
+use ::engine::{DType, PartialShape, Session, SessionOptions, Tensor};
 use ::events::clock;
 
 use super::rings::Rings;
@@ -48,12 +48,8 @@ pub(super) fn session_with(g: &Graph, threads: usize, passes: Passes) -> Result<
     Ok(Session::new(g, SessionOptions { threads: Some(threads), passes, ..SessionOptions::default() })?)
 }
 
-fn no_op(g: &Graph, after: &[NodeId]) -> Result<NodeId, BenchError> {
-    Ok(g.add_node("NoOp").after(after).build()?)
-}
-
-pub(super) fn constant(g: &Graph, value: Tensor) -> Result<Output, BenchError> {
-    Ok(g.add_node("Const").attr("dtype", value.dtype()).attr("value", value).output()?)
+fn no_op(g: &Graph, after: &[NodeId]) -> NodeId {
+    g.group("NoOp", after)
 }
 
 /// Graphs of N nodes that do nothing or next to nothing.
@@ -65,39 +61,32 @@ pub(super) fn graphs() -> Result<Vec<(&'static str, Graph, String)>, BenchError>
         Ok(())
     };
     let g = Graph::new();
-    let wide = (0..N).map(|_| no_op(&g, &[])).collect::<Result<Vec<_>, _>>()?;
-    let last = no_op(&g, &wide)?;
+    let wide: Vec<NodeId> = (0..N).map(|_| no_op(&g, &[])).collect();
+    let last = no_op(&g, &wide);
     add("no-op wide", g, last)?;
     let g = Graph::new();
-    let mut last = no_op(&g, &[])?;
-    for _ in 1..N {
-        last = no_op(&g, &[last])?;
-    }
+    let last = (1..N).fold(no_op(&g, &[]), |last, _| no_op(&g, &[last]));
     add("no-op chain", g, last)?;
     let g = Graph::new();
-    let mut layer = (0..64).map(|_| no_op(&g, &[])).collect::<Result<Vec<_>, _>>()?;
+    let mut layer: Vec<NodeId> = (0..64).map(|_| no_op(&g, &[])).collect();
     for _ in 1..157 {
-        let next = |k: usize| no_op(&g, &[layer[k], layer[(k + 1) % 64]]);
-        layer = (0..64).map(next).collect::<Result<_, _>>()?;
+        layer = (0..64).map(|k: usize| no_op(&g, &[layer[k], layer[(k + 1) % 64]])).collect();
     }
-    let last = no_op(&g, &layer)?;
+    let last = no_op(&g, &layer);
     add("no-op grid 64x157", g, last)?;
     for (name, one) in
         [("scalar AddV2 chain", Tensor::scalar(1.0f32)), ("AddV2 chain of [4]", Tensor::vector(&[1.0f32; 4]))]
     {
         let g = Graph::new();
-        let one = constant(&g, one)?;
-        let mut last = one;
-        for _ in 1..N {
-            last = g.add_node("AddV2").input(last).input(one).output()?;
-        }
-        add(name, g, last.node)?;
+        let one = g.constant(one);
+        let last = (1..N).fold(one, |last, _| last + one).node();
+        add(name, g, last)?;
     }
     Ok(graphs)
 }
 
-pub fn placeholder(g: &Graph, name: &str) -> Result<Output, BenchError> {
-    Ok(g.add_node("Placeholder").name(name).attr("dtype", DType::F32).output()?)
+pub fn placeholder<'g>(g: &'g Graph, name: &str) -> Value<'g> {
+    g.placeholder(name, DType::F32, PartialShape::unknown())
 }
 
 /// Small numbers of both signs.

@@ -1,0 +1,165 @@
+//! A model's variables, made where they are first asked for and shared by all towers.
+
+use std::collections::BTreeMap;
+
+use crate::dtype::DType;
+use crate::graph::{Graph, NodeId, Output, Value, Var};
+use crate::shape::{PartialShape, Shape};
+
+/// How a variable begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Initial {
+    /// Every element this.
+    Constant(f32),
+    /// Truncated normal numbers of this deviation.
+    Normal(f32),
+    /// For weights before a rectified linear unit (He et al. 2015): normal, by the number of values that go into one.
+    He,
+    /// For weights between layers (Glorot and Bengio 2010): normal, by the numbers of values that go in and come out.
+    Glorot,
+}
+
+impl Initial {
+    /// The deviation of random weights `[.., n_out]`; `None` where they are not random.
+    fn deviation(self, shape: &[usize]) -> Option<f32> {
+        let (n_out, before) = shape.split_last().map_or((1, shape), |(last, before)| (*last, before));
+        let n_in: usize = before.iter().product();
+        match self {
+            Initial::Constant(_) => None,
+            Initial::Normal(deviation) => Some(deviation),
+            Initial::He => Some((2.0 / n_in.max(1) as f32).sqrt()),
+            Initial::Glorot => Some((2.0 / (n_in + n_out).max(1) as f32).sqrt()),
+        }
+    }
+
+    /// The values of this shape that a variable begins with.
+    fn build<'g>(self, g: &'g Graph, shape: &[usize], seeds: (i64, i64)) -> Value<'g> {
+        match (self, self.deviation(shape)) {
+            (_, Some(deviation)) => {
+                let normal = g.truncated_normal(shape, DType::F32, seeds.0, seeds.1);
+                normal * g.named_constant("stddev", deviation)
+            }
+            (Initial::Constant(value), _) => {
+                let dims: Vec<i32> = shape.iter().map(|d| i32::try_from(*d).unwrap_or(i32::MAX)).collect();
+                let dims = g.ints(&dims);
+                g.fill(dims, g.constant(value))
+            }
+            _ => g.constant(0f32),
+        }
+    }
+}
+
+/// One variable of a model.
+#[derive(Debug, Clone)]
+pub struct Variable {
+    /// Its full name.
+    pub name: String,
+    /// Its nodes.
+    pub var: Var,
+    /// Whether the optimizer moves it; moving averages and carried state are not trained.
+    pub is_trained: bool,
+}
+
+/// The variables of a model, in the order in which they were made.
+pub struct Variables {
+    graph: Graph,
+    seed: i64,
+    all: Vec<Variable>,
+    by_name: BTreeMap<String, usize>,
+}
+
+/// A part of the variables: those whose names begin with a path.
+pub struct VariablesAt<'v> {
+    variables: &'v mut Variables,
+    path: String,
+}
+
+impl VariablesAt<'_> {
+    /// The part of this part whose names go on with `name`.
+    pub fn at(&mut self, name: &str) -> VariablesAt<'_> {
+        VariablesAt { path: format!("{}/{name}", self.path), variables: self.variables }
+    }
+
+    /// As [`Variables::get`], below the path.
+    pub fn get(&mut self, name: &str, shape: &[usize], initial: Initial) -> Var {
+        self.variables.get(&format!("{}/{name}", self.path), shape, initial)
+    }
+
+    /// As [`Variables::state`], below the path.
+    pub fn state(&mut self, name: &str, shape: &[usize], initial: Initial) -> Var {
+        self.variables.state(&format!("{}/{name}", self.path), shape, initial)
+    }
+}
+
+impl Variables {
+    /// No variables yet; they will lie in the scope and on the device of `graph`, their initial values drawn from `seed`.
+    pub fn new(graph: &Graph, seed: i64) -> Variables {
+        Variables { graph: graph.clone(), seed, all: Vec::new(), by_name: BTreeMap::new() }
+    }
+
+    /// The variables whose names begin with `path/`.
+    pub fn at(&mut self, path: &str) -> VariablesAt<'_> {
+        VariablesAt { variables: self, path: path.to_owned() }
+    }
+
+    /// The trained variable `name` (scopes included), of f32; made if there is none of this name.
+    pub fn get(&mut self, name: &str, shape: &[usize], initial: Initial) -> Var {
+        self.get_or_make(name, shape, initial, true)
+    }
+
+    /// As [`Variables::get`], of a variable that the optimizer does not move.
+    pub fn state(&mut self, name: &str, shape: &[usize], initial: Initial) -> Var {
+        self.get_or_make(name, shape, initial, false)
+    }
+
+    fn get_or_make(&mut self, name: &str, shape: &[usize], initial: Initial, is_trained: bool) -> Var {
+        if let Some(i) = self.by_name.get(name) {
+            return self.all[*i].var;
+        }
+        let seeds = (self.seed, self.all.len() as i64 + 1);
+        let known = PartialShape::from(&Shape::new(shape));
+        let var = self.graph.variable_from(name, DType::F32, known, |g| initial.build(g, shape, seeds));
+        self.by_name.insert(name.to_owned(), self.all.len());
+        let full = self.graph.node(var.handle.node).map_or_else(|_| name.to_owned(), |node| node.name.to_string());
+        self.all.push(Variable { name: full, var, is_trained });
+        var
+    }
+
+    /// All of them, in the order in which they were made.
+    pub fn all(&self) -> &[Variable] {
+        &self.all
+    }
+
+    /// Those that the optimizer moves.
+    pub fn trained(&self) -> Vec<Var> {
+        self.all.iter().filter(|v| v.is_trained).map(|v| v.var).collect()
+    }
+
+    /// The nodes that give all of them their first values.
+    pub fn init(&self) -> Vec<NodeId> {
+        self.all.iter().map(|v| v.var.init).collect()
+    }
+
+    /// The value of the variable of this name, if there is one.
+    pub fn value(&self, name: &str) -> Option<Output> {
+        self.by_name.get(name).map(|i| self.all[*i].var.value)
+    }
+
+    /// Sets a variable to `value` when the step comes to it, on the variable's device.
+    pub fn assign(var: Var, value: Value<'_>) -> NodeId {
+        update("AssignVariableOp", var, value)
+    }
+
+    /// Moves a variable towards `value`: `var -= (1 - decay) (var - value)`.
+    pub fn average(var: Var, value: Value<'_>, decay: f32) -> NodeId {
+        let away = value.graph().value(var.value) - value;
+        update("AssignSubVariableOp", var, away * f64::from(1.0 - decay))
+    }
+}
+
+/// An update by `value`, on the variable's device.
+fn update(op: &str, var: Var, value: Value<'_>) -> NodeId {
+    let g = value.graph();
+    let home = g.node(var.handle.node).map(|node| node.device.clone()).unwrap_or_default();
+    g.add_node(op).input(var.handle).input(value).device(&home).value().node()
+}

@@ -1,0 +1,8 @@
+//! What a program that builds, trains and runs a model needs: `use engine::prelude::*;`
+
+pub use crate::gradients::gradients;
+pub use crate::graph::{Graph, NodeId, Output, Padding, Value, Var, WhileOptions};
+pub use crate::layers::{Initial, Phase, Variables, VariablesAt, accuracy, batch_norm, dense, mean_cross_entropy};
+pub use crate::optimizer::{Optimizer, Training};
+pub use crate::session::{Session, SessionOptions};
+pub use crate::{DType, Error, PartialShape, Shape, Tensor};

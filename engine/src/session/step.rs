@@ -1,0 +1,148 @@
+//! A step that is put together from handles or names.
+
+use super::client::Session;
+use super::error::RunError;
+use super::options::RunOptions;
+use crate::compile::Signature;
+use crate::graph::{Graph, GraphError, NodeId, Output, Value};
+use crate::tensor::Tensor;
+
+/// What names an output of a graph, or a node.
+pub trait Port {
+    /// The output.
+    ///
+    /// # Errors
+    /// The graph has no such output.
+    fn output_in(self, graph: &Graph) -> Result<Output, GraphError>;
+
+    /// The node, which needs no outputs.
+    ///
+    /// # Errors
+    /// The graph has no such node.
+    fn node_in(self, graph: &Graph) -> Result<NodeId, GraphError>
+    where
+        Self: Sized,
+    {
+        Ok(self.output_in(graph)?.node)
+    }
+}
+
+impl Port for Value<'_> {
+    fn output_in(self, _: &Graph) -> Result<Output, GraphError> {
+        Ok(self.output())
+    }
+}
+
+impl Port for Output {
+    fn output_in(self, _: &Graph) -> Result<Output, GraphError> {
+        Ok(self)
+    }
+}
+
+impl Port for NodeId {
+    fn output_in(self, _: &Graph) -> Result<Output, GraphError> {
+        Ok(self.into())
+    }
+}
+
+impl Port for &str {
+    /// The output of this name, `node` or `node:port`.
+    fn output_in(self, graph: &Graph) -> Result<Output, GraphError> {
+        graph.output(self)
+    }
+
+    fn node_in(self, graph: &Graph) -> Result<NodeId, GraphError> {
+        graph.node_of(self)
+    }
+}
+
+/// A step of a session: what it is fed, what it shall give, and what shall run besides.
+///
+/// ```
+/// # use engine::{DType, Graph, Session, SessionOptions, Tensor};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let g = Graph::new();
+/// let x = g.placeholder("x", DType::F32, [None]);
+/// let session = Session::new(&g, SessionOptions::default())?;
+/// let y = session.step().feed(x, Tensor::vector(&[1f32, 2.0])).fetch(2.0 * x).run()?;
+/// assert_eq!(y, [Tensor::vector(&[2f32, 4.0])]);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a step does nothing until it is run"]
+pub struct Step<'s> {
+    session: &'s Session,
+    options: RunOptions<'s>,
+    signature: Signature,
+    values: Vec<Tensor>,
+    error: Option<GraphError>,
+}
+
+impl Session {
+    /// A step that does nothing yet.
+    pub fn step(&self) -> Step<'_> {
+        let (options, signature) = (RunOptions::default(), Signature::default());
+        Step { session: self, options, signature, values: Vec::new(), error: None }
+    }
+}
+
+impl<'s> Step<'s> {
+    /// Feeds an output with a value.
+    pub fn feed(mut self, port: impl Port, value: impl Into<Tensor>) -> Step<'s> {
+        let port = port.output_in(self.session.graph());
+        let port = self.keep_error(port);
+        self.signature.feeds.extend(port);
+        self.values.push(value.into());
+        self
+    }
+
+    /// Asks for the value of an output: the steps' results are in the order of these calls.
+    pub fn fetch(mut self, port: impl Port) -> Step<'s> {
+        let port = port.output_in(self.session.graph());
+        let port = self.keep_error(port);
+        self.signature.fetches.extend(port);
+        self
+    }
+
+    /// Runs a node, whose value nobody wants.
+    pub fn target(mut self, node: impl Port) -> Step<'s> {
+        let node = node.node_in(self.session.graph());
+        let node = self.keep_error(node);
+        self.signature.targets.extend(node);
+        self
+    }
+
+    /// Runs these nodes.
+    pub fn targets(mut self, nodes: &[NodeId]) -> Step<'s> {
+        self.signature.targets.extend_from_slice(nodes);
+        self
+    }
+
+    /// Replaces the options.
+    pub fn options(mut self, options: RunOptions<'s>) -> Step<'s> {
+        self.options = options;
+        self
+    }
+
+    /// What was found; the first error waits for [`Step::run`].
+    fn keep_error<T>(&mut self, found: Result<T, GraphError>) -> Option<T> {
+        match found {
+            Ok(found) => Some(found),
+            Err(error) => {
+                self.error.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Runs the step; gives the values of what was asked for.
+    ///
+    /// # Errors
+    /// See [`RunError`]; a port does not exist.
+    pub fn run(self) -> Result<Vec<Tensor>, RunError> {
+        self.session.graph().check()?;
+        self.error.map_or(Ok(()), Err)?;
+        let plan = self.session.plan(self.signature)?;
+        self.session.execute(&plan, &self.options, &self.values, None)
+    }
+}

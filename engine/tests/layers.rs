@@ -1,0 +1,173 @@
+//! The methods of values that make layers, and [`engine::layers`], against Keras's layers, in `data/keras_layers.json.gz`
+//! (made by `tests/scripts/keras_layer_fixtures.py`): outputs, and the gradients of inputs and weights.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use engine::gradients::gradients;
+use engine::graph::{LstmState, LstmWeights, Padding, Value};
+use engine::layers::{Initial, Phase, Variables, accuracy, batch_norm, dense};
+use engine::{DType, Graph, Output, Session, SessionOptions, Tensor};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Array {
+    shape: Vec<usize>,
+    values: Vec<f64>,
+}
+
+impl Array {
+    fn tensor(&self, dtype: DType) -> Tensor {
+        match dtype {
+            DType::F32 => Tensor::from_vec(self.shape.as_slice(), self.values.iter().map(|v| *v as f32).collect()),
+            DType::I32 => Tensor::from_vec(self.shape.as_slice(), self.values.iter().map(|v| *v as i32).collect()),
+            _ => Tensor::from_vec(self.shape.as_slice(), self.values.clone()),
+        }
+        .unwrap()
+    }
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    x: Array,
+    weights: Vec<Array>,
+    cotangent: Array,
+    y: Array,
+    grads: Vec<Array>,
+}
+
+fn cases() -> Vec<Case> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras_layers.json.gz");
+    serde_json::from_reader(flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap())).unwrap()
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f64> {
+    match tensor.dtype() {
+        DType::F32 => tensor.slice::<f32>().unwrap().iter().map(|v| f64::from(*v)).collect(),
+        _ => tensor.slice::<f64>().unwrap().to_vec(),
+    }
+}
+
+fn padding(name: &str) -> Padding {
+    if name.ends_with("same") { Padding::Same } else { Padding::Valid }
+}
+
+/// The layer of a case.
+fn layer<'g>(name: &str, x: Value<'g>, w: &[Value<'g>]) -> Value<'g> {
+    match name {
+        "dense" => x.matmul(w[0]).bias_add(w[1]),
+        "batch norm" => x.batch_norm_by([0, 1, 2, 3].map(|i| w[i].output()), 1e-3),
+        "layer norm" => x.layer_norm(w[0], w[1], 1e-3),
+        "relu" => x.relu(),
+        "relu6" => x.relu6(),
+        "elu" => x.elu(),
+        "selu" => x.selu(),
+        "softplus" => x.softplus(),
+        "softsign" => x.softsign(),
+        "sigmoid" => x.sigmoid(),
+        "tanh" => x.tanh(),
+        "gelu" => x.gelu(),
+        "leaky relu" => x.leaky_relu(0.2),
+        "softmax" => x.softmax(),
+        "log softmax" => x.log_softmax(),
+        "embedding" => w[0].embedding_lookup(x),
+        "lstm" => lstm(x, w),
+        _ if name.starts_with("conv2d") => x.conv2d(w[0], [2, 2], padding(name)).bias_add(w[1]),
+        _ if name.starts_with("depthwise") => x.depthwise_conv2d(w[0], [1, 1], padding(name)),
+        _ if name.starts_with("max pool") => x.max_pool([2, 3], [2, 2], padding(name)),
+        _ if name.starts_with("average pool") => x.avg_pool([2, 3], [2, 2], padding(name)),
+        _ => panic!("{name}"),
+    }
+}
+
+/// Keras's gates are input, forget, new value, output; ours have the new value second. Its batch is the first axis.
+fn lstm<'g>(x: Value<'g>, w: &[Value<'g>]) -> Value<'g> {
+    let (g, units) = (x.graph(), 4);
+    let order = g.ints(&[0, 2, 1, 3]);
+    let reordered = |weights: Value<'g>| {
+        let gates = weights.reshape([-1, 4, units]).transpose([1, 0, 2]);
+        gates.embedding_lookup(order).transpose([1, 0, 2]).reshape([-1, 4 * units])
+    };
+    let weights = LstmWeights {
+        w: reordered(g.concat(&[w[0], w[1]], 0)).output(),
+        b: reordered(w[2]).reshape([-1]).output(),
+        forget_bias: 0.0,
+    };
+    let start = g.constant(Tensor::from_vec([2, 4], vec![0f32; 8]).unwrap());
+    x.transpose([1, 0, 2]).lstm_layer(LstmState { c: start, h: start }, &weights).transpose([1, 0, 2])
+}
+
+#[test]
+fn layers_are_as_those_of_keras() {
+    let mut n_values = 0;
+    for case in cases() {
+        let dtype = if matches!(case.name.as_str(), "lstm" | "batch norm") { DType::F32 } else { DType::F64 };
+        let g = Graph::new();
+        let x = g.constant(case.x.tensor(if case.name == "embedding" { DType::I32 } else { dtype }));
+        let weights: Vec<Value<'_>> = case.weights.iter().map(|w| g.constant(w.tensor(dtype))).collect();
+        let y = layer(&case.name, x, &weights);
+        let loss = (y * g.constant(case.cotangent.tensor(dtype))).sum_all();
+        let mut sources: Vec<Output> = weights.iter().map(|w| w.output()).collect();
+        if case.name != "embedding" {
+            sources.insert(0, x.output());
+        }
+        sources.truncate(case.grads.len());
+        let grads = gradients(&g, &[loss.output()], &sources, &[]).unwrap();
+        let session = Session::new(&g, SessionOptions::default()).unwrap();
+        let step = grads.iter().fold(session.step().fetch(y), |step, grad| step.fetch(*grad));
+        let tolerance = if dtype == DType::F32 { 2e-6 } else { 1e-12 };
+        for (i, (got, want)) in step.run().unwrap().iter().zip(std::iter::once(&case.y).chain(&case.grads)).enumerate()
+        {
+            assert_eq!(got.shape().dims(), want.shape, "{}, value {i}", case.name);
+            for (got, want) in numbers(got).iter().zip(&want.values) {
+                let far = (got - want).abs() / want.abs().max(1.0);
+                assert!(far <= tolerance, "{}, value {i}: {got}, Keras has {want}", case.name);
+                n_values += 1;
+            }
+        }
+    }
+    assert!(n_values > 2_000, "{n_values}");
+}
+
+/// A share of the elements goes, the others are scaled so that the mean stays; without a session's seed it is the same
+/// every time.
+#[test]
+fn dropout_keeps_the_mean() {
+    let g = Graph::new();
+    let x = g.constant(Tensor::from_vec([100, 100], vec![2f32; 10_000]).unwrap());
+    let session = Session::new(&g, SessionOptions::default()).unwrap();
+    let y = session.step().fetch(x.dropout(0.25, (1, 2))).run().unwrap();
+    let y = numbers(&y[0]);
+    let n_dropped = y.iter().filter(|v| **v == 0.0).count();
+    assert!((2_300..2_700).contains(&n_dropped), "{n_dropped}");
+    assert!(y.iter().all(|v| *v == 0.0 || (v - 2.0 / 0.75).abs() < 1e-6));
+}
+
+/// Sizes come from values, names from paths; the same path gives the same variables.
+#[test]
+fn variables_have_paths_and_sizes_of_their_own() {
+    let g = Graph::new();
+    let mut variables = Variables::new(&g, 1);
+    let x = g.placeholder("x", DType::F32, [None, Some(3)]);
+    let mut part = variables.at("encoder");
+    let y = dense(x, &mut part.at("hidden"), 5, Initial::He);
+    let again = dense(x, &mut part.at("hidden"), 5, Initial::He);
+    let images = y.reshape([-1, 1, 1, 5]);
+    let mut updates = Vec::new();
+    let normal = batch_norm(images, &mut variables.at("norm"), Phase::Training, &mut updates);
+    let share = accuracy(again, g.placeholder("labels", DType::I64, [None]));
+    g.check().unwrap();
+    let names: Vec<&str> = variables.all().iter().map(|v| v.name.as_str()).collect();
+    let expected =
+        ["encoder/hidden/weights", "encoder/hidden/biases", "norm/beta", "norm/moving_mean", "norm/moving_variance"];
+    assert_eq!(names, expected);
+    assert_eq!(variables.trained().len(), 3);
+    assert_eq!((normal.shape().to_string(), share.shape().to_string()), ("[?,1,1,5]".to_owned(), "[]".to_owned()));
+    assert_eq!(updates.len(), 2);
+    let unknown = g.placeholder("unknown", DType::F32, [None, None]);
+    dense(unknown, &mut variables.at("more"), 2, Initial::He);
+    assert_eq!(
+        g.check().unwrap_err().to_string(),
+        "node unknown: the size of its last dimension must be known to make variables for it"
+    );
+}
