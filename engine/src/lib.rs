@@ -1,3 +1,5 @@
+//! The dataflow engine: graph, ops, kernels, gradients, plan, executor, session.
+//!
 #![doc = include_str!("../README.md")]
 //!
 //! The map, from the ground up; a file takes names from its own floor and those below. Values ([`dtype`], [`shape`], [`buffer`],

@@ -68,7 +68,7 @@ pub struct Training {
     pub gradients: Vec<Output>,
 }
 
-/// The optimizer's own variables, beside each trained one: training steps that are given the same share them.
+/// The optimizer's own variables, next to each trained one: training steps that are given the same share them.
 #[derive(Default)]
 pub struct Slots {
     by_name: BTreeMap<String, Var>,
@@ -115,7 +115,7 @@ impl Optimizer {
     /// # Errors
     /// The loss has no gradient for them, or the shape of one is not known.
     pub fn minimize(self, loss: Value<'_>, variables: &[Var], rate: impl Operand) -> Result<Training, GradientError> {
-        let (g, rate) = (loss.graph(), rate.beside(loss));
+        let (g, rate) = (loss.graph(), rate.next_to(loss));
         let xs: Vec<Output> = variables.iter().map(|var| var.value).collect();
         let grads = gradients(g, &[loss.output()], &xs, &[])?;
         Ok(self.apply(g, variables, &grads, rate, &mut Slots::default())?)

@@ -1,4 +1,4 @@
-//! Every program in `examples` runs, and tells what `docs/use/training.md` says it does. `cargo test` builds them; where only this
+//! Every program in `examples` runs, and prints what `docs/use/training.md` says it does. `cargo test` builds them; where only this
 //! test was built, that is said.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that says what it skips")]
@@ -16,9 +16,9 @@ fn run(name: &str, args: &[&str]) -> Option<String> {
         return None;
     }
     let output = Command::new(program).args(args).output().unwrap();
-    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{name}: {told}{errors}");
-    Some(told.into_owned())
+    let (output_text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{name}: {output_text}{errors}");
+    Some(output_text.into_owned())
 }
 
 /// The numbers in a line.
@@ -29,32 +29,32 @@ fn numbers(line: &str) -> Vec<f64> {
 
 #[test]
 fn gradient_accumulation_takes_the_path_of_the_whole_batch() {
-    let Some(told) = run("gradient_accumulation", &[]) else { return };
-    let steps: Vec<Vec<f64>> = told.lines().skip(1).map(numbers).collect();
-    assert_eq!(steps.iter().map(|s| s[0]).collect::<Vec<_>>(), [10.0, 20.0, 30.0, 40.0, 50.0], "{told}");
-    assert!(steps.iter().all(|s| (s[1] - s[2]).abs() < 1e-3) && steps[4][1] < steps[0][1], "{told}");
+    let Some(output_text) = run("gradient_accumulation", &[]) else { return };
+    let steps: Vec<Vec<f64>> = output_text.lines().skip(1).map(numbers).collect();
+    assert_eq!(steps.iter().map(|s| s[0]).collect::<Vec<_>>(), [10.0, 20.0, 30.0, 40.0, 50.0], "{output_text}");
+    assert!(steps.iter().all(|s| (s[1] - s[2]).abs() < 1e-3) && steps[4][1] < steps[0][1], "{output_text}");
 }
 
 #[test]
 fn the_lstm_over_three_devices_is_the_one_of_one_device() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace");
-    let Some(told) = run("model_parallel_lstm", &[trace.to_str().unwrap()]) else { return };
-    let steps: Vec<Vec<f64>> = told.lines().map(numbers).collect();
-    assert!(steps.len() == 2 && steps.iter().all(|s| s[0] > 0.0 && s[1] > 0.0), "{told}");
-    assert!(trace.join("control").exists(), "{told}");
+    let Some(output_text) = run("model_parallel_lstm", &[trace.to_str().unwrap()]) else { return };
+    let steps: Vec<Vec<f64>> = output_text.lines().map(numbers).collect();
+    assert!(steps.len() == 2 && steps.iter().all(|s| s[0] > 0.0 && s[1] > 0.0), "{output_text}");
+    assert!(trace.join("control").exists(), "{output_text}");
 }
 
 #[test]
 fn concurrent_steps_learn_as_one_after_the_other() {
-    let Some(told) = run("concurrent_steps", &["100"]) else { return };
-    let accuracies: Vec<f64> = told.lines().map(|line| numbers(line)[2]).collect();
-    assert!(accuracies.len() == 3 && accuracies.iter().all(|a| *a > 70.0), "{told}");
+    let Some(output_text) = run("concurrent_steps", &["100"]) else { return };
+    let accuracies: Vec<f64> = output_text.lines().map(|line| numbers(line)[2]).collect();
+    assert!(accuracies.len() == 3 && accuracies.iter().all(|a| *a > 70.0), "{output_text}");
 }
 
 #[test]
 fn buckets_halve_the_padding() {
-    let Some(told) = run("length_buckets", &[]) else { return };
-    let [own, any] = numbers(told.lines().last().unwrap())[..] else { panic!("{told}") };
-    assert!(own < any / 2.0, "{told}");
+    let Some(output_text) = run("length_buckets", &[]) else { return };
+    let [own, any] = numbers(output_text.lines().last().unwrap())[..] else { panic!("{output_text}") };
+    assert!(own < any / 2.0, "{output_text}");
 }

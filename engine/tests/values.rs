@@ -32,7 +32,7 @@ fn operators_compute_what_they_say() {
     for (i, (value, expected)) in cases.into_iter().enumerate() {
         assert_eq!(session.step().fetch(value).run().unwrap(), [numbers(&expected)], "case {i}");
     }
-    // A number is of the type of the value beside it.
+    // A number is of the type of the value next to it.
     let i = g.constant(Tensor::vector(&[3i64]));
     assert_eq!(session.step().fetch(2.0 * i).run().unwrap(), [Tensor::vector(&[6i64])]);
 }

@@ -52,11 +52,11 @@ impl<'a> GradientContext<'a> {
         self.value(node.value().output())
     }
 
-    /// As [`GradientContext::op`], with those of the node's attributes that `op` has too, and that its inputs do not tell.
+    /// As [`GradientContext::op`], with those of the node's attributes that `op` has too, and that do not follow from its inputs.
     pub fn op_with_node_attrs(&self, op: &str, inputs: &[Value<'_>]) -> Value<'a> {
         let def = ops::lookup(op);
-        let is_told = |name: &str| def.is_some_and(|def| def.inputs.iter().any(|input| input.ty.tells(name)));
-        let shared = def.into_iter().flat_map(|def| &def.attrs).filter(|attr| !is_told(attr.name));
+        let is_inferred = |name: &str| def.is_some_and(|def| def.inputs.iter().any(|input| input.ty.determines(name)));
+        let shared = def.into_iter().flat_map(|def| &def.attrs).filter(|attr| !is_inferred(attr.name));
         let shared = shared.filter_map(|attr| Some((attr.name, self.node.attrs.get(attr.name)?)));
         let node = shared.fold(self.graph.add_node(op), |node, (name, value)| node.attr(name, value.clone()));
         let node = inputs.iter().fold(node, |node, input| node.input(*input));

@@ -78,7 +78,7 @@ static BINARY: &[GradientSpec] = &[
     ("Xdivy", Binary(|g, [x, y], _| [g * not_zero(x).op_with("Xdivy", y), g * (-x).op_with("Xdivy", y.square())])),
     ("Xlogy", Binary(|g, [x, y], _| [g * not_zero(x).op_with("Xlogy", y), g * x.op_with("Xdivy", y)])),
     ("Xlog1py", Binary(|g, [x, y], _| [g * not_zero(x).op_with("Xlog1py", y), g * x.op_with("Xdivy", 1.0 + y)])),
-    // All of it to the first input, as TensorFlow's.
+    // Everything to the first input, as TensorFlow's.
     ("NextAfter", Binary(|g, _, _| [g, g.zeros_like()])),
     ("Complex", Binary(|g, _, _| [real_part(g), imaginary_part(g)])),
     ("Polygamma", Function(polygamma)),

@@ -29,7 +29,7 @@ static TENSOR_LIST: &[GradientSpec] = &[
     ("TensorListResize", Unary(|g, list, _| g.op_with("TensorListResize", length(list)))),
 ];
 
-/// Adds a node of an op that is told the type of a list's tensors.
+/// Adds a node of an op that has as an attribute the type of a list's tensors.
 fn typed<'a>(c: &GradientContext<'a>, op: &'static str, inputs: &[Value<'a>]) -> Value<'a> {
     let dtype = c.node().dtype("element_dtype").copied().unwrap_or(DType::F32);
     let node = c.add_node(op).attr("element_dtype", dtype);

@@ -44,24 +44,24 @@ impl From<Value<'_>> for Output {
 /// The other operand of an op of two: a value or an output of the graph, or a number, which becomes a constant of the
 /// first operand's type.
 pub trait Operand {
-    /// The output that stands for it beside `other`.
-    fn beside(self, other: Value<'_>) -> Output;
+    /// The output that stands for it next to `other`.
+    fn next_to(self, other: Value<'_>) -> Output;
 }
 
 impl Operand for Value<'_> {
-    fn beside(self, _: Value<'_>) -> Output {
+    fn next_to(self, _: Value<'_>) -> Output {
         self.output
     }
 }
 
 impl Operand for Output {
-    fn beside(self, _: Value<'_>) -> Output {
+    fn next_to(self, _: Value<'_>) -> Output {
         self
     }
 }
 
 impl Operand for f64 {
-    fn beside(self, other: Value<'_>) -> Output {
+    fn next_to(self, other: Value<'_>) -> Output {
         other.number(self).output
     }
 }
@@ -238,7 +238,7 @@ impl<'g> Value<'g> {
 
     /// The op `op` of this value and another.
     pub fn op_with(self, op: &str, other: impl Operand) -> Value<'g> {
-        add(self.graph, op, &[self.output, other.beside(self)])
+        add(self.graph, op, &[self.output, other.next_to(self)])
     }
 
     unary! {

@@ -97,8 +97,8 @@ pub enum ArgType {
 }
 
 impl ArgType {
-    /// Whether an input of this type tells the value of the attribute `name`.
-    pub fn tells(&self, name: &str) -> bool {
+    /// Whether an input of this type determines the value of the attribute `name`.
+    pub fn determines(&self, name: &str) -> bool {
         match self {
             ArgType::Fixed(_) => false,
             ArgType::Attr(attr) | ArgType::List(attr) | ArgType::RepeatFixed(attr, _) => *attr == name,

@@ -50,25 +50,25 @@ pub struct QueueConfig {
 }
 
 impl QueueConfig {
-    /// Why another node's wish does not fit this queue, in words.
-    pub fn difference(&self, wish: &QueueConfig) -> Option<String> {
+    /// Why another node's requested does not fit this queue, in words.
+    pub fn difference(&self, requested: &QueueConfig) -> Option<String> {
         let differ = |what: &str, has: &dyn std::fmt::Debug, wants: &dyn std::fmt::Debug| {
             Some(format!("has {what} {has:?}, the node asks for {wants:?}"))
         };
-        if self.kind != wish.kind {
-            return differ("type", &self.kind, &wish.kind);
+        if self.kind != requested.kind {
+            return differ("type", &self.kind, &requested.kind);
         }
-        if self.capacity != wish.capacity {
-            return differ("capacity", &self.capacity, &wish.capacity);
+        if self.capacity != requested.capacity {
+            return differ("capacity", &self.capacity, &requested.capacity);
         }
-        if self.order != wish.order {
-            return differ("order", &self.order, &wish.order);
+        if self.order != requested.order {
+            return differ("order", &self.order, &requested.order);
         }
-        if self.dtypes != wish.dtypes {
-            return differ("component types", &self.dtypes, &wish.dtypes);
+        if self.dtypes != requested.dtypes {
+            return differ("component types", &self.dtypes, &requested.dtypes);
         }
-        if self.shapes != wish.shapes {
-            return differ("component shapes", &self.shapes, &wish.shapes);
+        if self.shapes != requested.shapes {
+            return differ("component shapes", &self.shapes, &requested.shapes);
         }
         None
     }
