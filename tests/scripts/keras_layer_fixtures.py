@@ -73,13 +73,15 @@ def cases():
         yield case(f"average pool {padding}", k.AveragePooling2D((2, 3), 2, padding), images)
     yield case("layer norm", k.LayerNormalization(epsilon=1e-3), normal(3, 4, 6), [normal(6), normal(6)])
     values = np.concatenate([normal(20) * 3, [-6.5, 6.5, 0.25, -0.25]])
-    for activation in ["relu", "relu6", "elu", "selu", "softplus", "softsign", "sigmoid", "tanh", "gelu"]:
+    for activation in ["relu", "relu6", "elu", "selu", "softplus", "softsign", "sigmoid", "tanh"]:
         yield case(activation, k.Activation(activation), values)
     yield case("leaky relu", k.LeakyReLU(0.2), values)
     yield case("softmax", k.Softmax(), normal(3, 5))
     yield case("log softmax", k.Activation("log_softmax"), normal(3, 5))
     yield case("embedding", k.Embedding(6, 3), np.array([[1, 5, 0], [1, 1, 2]], "int32"), [normal(6, 3)])
     keras.backend.set_floatx("float32")
+    # TensorFlow rounds the constant of this one to float32 in every type.
+    yield case("gelu", k.Activation("gelu"), values.astype("float32"), dtype="float32")
     statistics = [normal(6) + 2, normal(6), normal(6), np.abs(normal(6)) + 0.5]
     images = normal(2, 3, 4, 6, dtype="float32")
     yield case("batch norm", k.BatchNormalization(epsilon=1e-3), images, statistics, "float32")
