@@ -11,10 +11,11 @@
 
 use engine::data::{Batches, digits};
 use engine::gradients::gradients;
-use engine::graph::{Graph, NodeId, Output, Var};
+use engine::graph::{Graph, NodeId, Output};
 use engine::layers::{Phase, Variables};
 use engine::models::{MlpOptions, Network};
 use engine::optimizer::{Optimizer, Slots};
+use engine::schedule::Accumulation;
 use engine::{DType, Session, SessionOptions, Tensor};
 
 type Failure = Box<dyn std::error::Error>;
@@ -45,31 +46,13 @@ fn build(g: &Graph) -> Result<Model, Failure> {
     let xs: Vec<Output> = trained.iter().map(|var| var.value).collect();
     let grads = gradients(g, &[tower.loss], &xs, &[])?;
     let rate = g.named_constant("rate", 0.1f32);
-    let mut init = variables.init();
-    let (mut sums, mut adds): (Vec<Var>, Vec<NodeId>) = (Vec::new(), Vec::new());
-    for (i, (var, grad)) in trained.iter().zip(&grads).enumerate() {
-        let shape = g.shape(var.value)?.known().ok_or("a variable's shape is not known")?;
-        let n = shape.n_elements();
-        let zeros = Tensor::from_vec(shape, vec![0f32; n])?;
-        let sum = g.variable(&format!("accumulator{i}"), zeros);
-        init.push(sum.init);
-        adds.push(g.add_node("AssignAddVariableOp").input(sum.handle).input(*grad).value().node());
-        sums.push(sum);
-    }
-    let share = g.constant(1.0 / N_MICRO as f32);
-    let means: Vec<Output> = sums.iter().map(|sum| (g.value(sum.value) * share).output()).collect();
+    let sums = Accumulation::new(g, &trained, &grads, N_MICRO)?;
     let mut slots = Slots::default();
     let optimizer = Optimizer::Momentum { momentum: 0.9 };
-    let applied = optimizer.apply(g, &trained, &means, rate, &mut slots)?;
-    let after = g.with_control(&[applied.op]);
-    let clear = |sum: &Var| {
-        let zero = after.value(sum.value) - sum.value;
-        after.add_node("AssignVariableOp").input(sum.handle).input(zero).value().node()
-    };
-    let clears: Vec<NodeId> = sums.iter().map(clear).collect();
+    let applied = optimizer.apply(g, &trained, &sums.means, rate, &mut slots)?;
     let at_once = optimizer.apply(g, &trained, &grads, rate, &mut slots)?;
-    init.extend(applied.init.iter().chain(&at_once.init));
-    let (accumulate, apply) = (g.group("accumulate", &adds), g.group("apply", &clears));
+    let init = [variables.init(), sums.init.clone(), applied.init, at_once.init].concat();
+    let (accumulate, apply) = (sums.add, sums.reset_after(g, applied.op)?);
     g.check()?;
     Ok(Model { x, labels, loss: tower.loss, init, accumulate, apply, train: at_once.op })
 }
@@ -86,14 +69,10 @@ fn batch(rows: &[usize]) -> Result<[Tensor; 2], Failure> {
 fn main() -> Result<(), Failure> {
     let g = Graph::new();
     let model = build(&g)?;
-    let name = |id: NodeId| g.node(id).map(|node| node.name.to_string());
-    let (x, labels, loss) = (name(model.x.node)?, name(model.labels.node)?, name(model.loss.node)?);
-    let (accumulate, apply, train) = (name(model.accumulate)?, name(model.apply)?, name(model.train)?);
-    let init = name(g.group("init", &model.init))?;
     // Two sessions with variables of their own.
     let (little, whole) = (Session::new(&g, SessionOptions::default())?, Session::new(&g, SessionOptions::default())?);
     for session in [&little, &whole] {
-        session.run(&[], &[], &[&init])?;
+        session.step().targets(&model.init).run()?;
     }
     let n_rows = digits().train_y.len();
     let mut batches = Batches::new(n_rows, MICRO * N_MICRO, 3);
@@ -103,12 +82,14 @@ fn main() -> Result<(), Failure> {
         let mut mean = 0.0;
         for part in rows.chunks(MICRO) {
             let [px, py] = batch(part)?;
-            let fetched = little.run(&[(&x, px), (&labels, py)], &[&loss], &[&accumulate])?;
+            let step = little.step().feed(model.x, px).feed(model.labels, py);
+            let fetched = step.fetch(model.loss).target(model.accumulate).run()?;
             mean += fetched[0].item::<f32>()? / N_MICRO as f32;
         }
-        little.run(&[], &[], &[&apply])?;
+        little.step().target(model.apply).run()?;
         let [wx, wy] = batch(&rows)?;
-        let at_once = whole.run(&[(&x, wx), (&labels, wy)], &[&loss], &[&train])?[0].item::<f32>()?;
+        let step_at_once = whole.step().feed(model.x, wx).feed(model.labels, wy);
+        let at_once = step_at_once.fetch(model.loss).target(model.train).run()?[0].item::<f32>()?;
         if step % 10 == 0 {
             println!("{step:4} {mean:16.5} {at_once:15.5}");
         }

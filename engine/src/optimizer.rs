@@ -115,7 +115,7 @@ impl Optimizer {
     /// # Errors
     /// The loss has no gradient for them, or the shape of one is not known.
     pub fn minimize(self, loss: Value<'_>, variables: &[Var], rate: impl Operand) -> Result<Training, GradientError> {
-        let (g, rate) = (loss.graph(), rate.next_to(loss));
+        let (g, rate) = (loss.graph(), rate.output_like(loss));
         let xs: Vec<Output> = variables.iter().map(|var| var.value).collect();
         let grads = gradients(g, &[loss.output()], &xs, &[])?;
         Ok(self.apply(g, variables, &grads, rate, &mut Slots::default())?)

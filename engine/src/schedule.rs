@@ -1,57 +1,32 @@
 //! Schedules of learning rates, and gradients summed over several steps.
 
 use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output, Var};
+use crate::graph::{Graph, GraphError, NodeId, Output, Value, Var};
 use crate::slices::known_shape;
 
 /// `rate * decay ^ (step / every)`: the rate of a step, of which `step` is the number.
-///
-/// # Errors
-/// `step` is no number.
-pub fn exponential_decay(
-    g: &Graph,
-    rate: f32,
-    step: impl Into<Output>,
-    every: f32,
-    decay: f32,
-) -> Result<Output, GraphError> {
-    let g = g.scope("exponential_decay");
-    let exponent = g.value(step).cast(DType::F32) / f64::from(every);
-    (g.constant(rate) * g.constant(decay).pow(exponent)).try_output()
+pub fn exponential_decay(step: Value<'_>, rate: f32, every: f32, decay: f32) -> Value<'_> {
+    step.in_scope("exponential_decay", |step| {
+        let exponent = step.cast(DType::F32) / f64::from(every);
+        let g = step.graph();
+        g.constant(rate) * g.constant(decay).pow(exponent)
+    })
 }
 
 /// `rate / (1 + decay * step / every)`.
-///
-/// # Errors
-/// `step` is no number.
-pub fn inverse_time_decay(
-    g: &Graph,
-    rate: f32,
-    step: impl Into<Output>,
-    every: f32,
-    decay: f32,
-) -> Result<Output, GraphError> {
-    let g = g.scope("inverse_time_decay");
-    let share = g.value(step).cast(DType::F32) * f64::from(decay / every);
-    (g.constant(rate) / (share + 1.0)).try_output()
+pub fn inverse_time_decay(step: Value<'_>, rate: f32, every: f32, decay: f32) -> Value<'_> {
+    step.in_scope("inverse_time_decay", |step| {
+        let share = step.cast(DType::F32) * f64::from(decay / every);
+        f64::from(rate) / (share + 1.0)
+    })
 }
 
 /// From `rate` down to `last` along `(1 - step / steps) ^ power`, and `last` from then on.
-///
-/// # Errors
-/// `step` is no number.
-pub fn polynomial_decay(
-    g: &Graph,
-    (rate, last): (f32, f32),
-    step: impl Into<Output>,
-    steps: f32,
-    power: f32,
-) -> Result<Output, GraphError> {
-    let g = g.scope("polynomial_decay");
-    let limit = g.constant(steps);
-    let share = g.value(step).cast(DType::F32).minimum(limit) / limit;
-    let left = (1.0 - share).pow(f64::from(power));
-    (left * f64::from(rate - last) + f64::from(last)).try_output()
+pub fn polynomial_decay(step: Value<'_>, (rate, last): (f32, f32), steps: f32, power: f32) -> Value<'_> {
+    step.in_scope("polynomial_decay", |step| {
+        let share = step.cast(DType::F32).minimum(f64::from(steps)) / f64::from(steps);
+        (1.0 - share).pow(f64::from(power)) * f64::from(rate - last) + f64::from(last)
+    })
 }
 
 /// Gradients summed over several steps, to be applied at once: larger batches than memory holds.

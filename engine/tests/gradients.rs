@@ -161,7 +161,7 @@ fn matrix_products() {
 #[test]
 fn reductions() {
     check("Sum", &|x| x[0].sum([1]), &[&[2, 3, 2]]);
-    check("Sum, last kept", &|x| x[0].sum_keeping_axes([-1, 0]), &[&[2, 3, 2]]);
+    check("Sum, last kept", &|x| x[0].sum_keep_dims([-1, 0]), &[&[2, 3, 2]]);
     check("Mean", &|x| x[0].mean([0, 2]), &[&[2, 3, 2]]);
     check("Mean of all", &|x| x[0].mean([0, 1]), &[&[2, 3]]);
     check("Max", &|x| x[0].max([1]), &[&[2, 3]]);

@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::collections::BTreeMap;
+
 use engine::gradients::gradients;
 use engine::graph::{LstmState, LstmWeights, Padding, Value};
 use engine::layers::{Initial, Phase, Variables, accuracy, batch_norm, dense};
+use engine::schedule::{exponential_decay, inverse_time_decay, polynomial_decay};
 use engine::{DType, Graph, Output, Session, SessionOptions, Tensor};
 use serde::Deserialize;
 
@@ -36,7 +39,13 @@ struct Case {
     grads: Vec<Array>,
 }
 
-fn cases() -> Vec<Case> {
+#[derive(Deserialize)]
+struct Fixture {
+    layers: Vec<Case>,
+    rates: BTreeMap<String, Vec<f64>>,
+}
+
+fn fixture() -> Fixture {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras_layers.json.gz");
     serde_json::from_reader(flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap())).unwrap()
 }
@@ -100,7 +109,7 @@ fn lstm<'g>(x: Value<'g>, w: &[Value<'g>]) -> Value<'g> {
 #[test]
 fn layers_are_as_those_of_keras() {
     let mut n_values = 0;
-    for case in cases() {
+    for case in fixture().layers {
         let dtype = if matches!(case.name.as_str(), "gelu" | "lstm" | "batch norm") { DType::F32 } else { DType::F64 };
         let g = Graph::new();
         let x = g.constant(case.x.tensor(if case.name == "embedding" { DType::I32 } else { dtype }));
@@ -127,6 +136,25 @@ fn layers_are_as_those_of_keras() {
         }
     }
     assert!(n_values > 2_000, "{n_values}");
+}
+
+#[test]
+fn rates_decay_as_those_of_keras() {
+    let g = Graph::new();
+    let step = g.placeholder("step", DType::I64, [] as [usize; 0]);
+    let session = Session::new(&g, SessionOptions::default()).unwrap();
+    for (name, expected) in fixture().rates {
+        let rate = match name.as_str() {
+            "exponential" => exponential_decay(step, 0.1, 7.0, 0.5),
+            "inverse time" => inverse_time_decay(step, 0.1, 7.0, 0.5),
+            _ => polynomial_decay(step, (0.1, 0.01), 12.0, 2.0),
+        };
+        for (i, expected) in expected.into_iter().enumerate() {
+            let got = session.step().feed(step, Tensor::scalar(i as i64)).fetch(rate).run().unwrap();
+            let got = f64::from(got[0].item::<f32>().unwrap());
+            assert!((got - expected).abs() < 1e-7, "{name}, step {i}: {got}, Keras has {expected}");
+        }
+    }
 }
 
 /// A share of the elements goes, the others are scaled so that the mean stays; without a session's seed it is the same
@@ -168,6 +196,6 @@ fn variables_have_paths_and_sizes_of_their_own() {
     dense(unknown, &mut variables.at("more"), 2, Initial::He);
     assert_eq!(
         g.check().unwrap_err().to_string(),
-        "node unknown: the size of its last dimension must be known to make variables for it"
+        "node unknown: its last dimension must be known, as a layer's variables have that size"
     );
 }

@@ -1,4 +1,5 @@
-"""Writes engine/tests/data/keras_layers.json.gz: what Keras's layers give, for engine/tests/layers.rs.
+"""Writes engine/tests/data/keras_layers.json.gz: what Keras's layers and schedules of learning
+rates give, for engine/tests/layers.rs.
 
     tensorflow/bin/python tests/scripts/keras_layer_fixtures.py
 
@@ -90,5 +91,15 @@ def cases():
     yield case("lstm", lstm, normal(2, 5, 3, dtype="float32"), weights, "float32")
 
 
+def schedules():
+    """The rates of steps 0 to 19."""
+    s = keras.optimizers.schedules
+    yield "exponential", s.ExponentialDecay(0.1, 7, 0.5)
+    yield "inverse time", s.InverseTimeDecay(0.1, 7, 0.5)
+    yield "polynomial", s.PolynomialDecay(0.1, 12, 0.01, 2.0)
+
+
+layers = list(cases())
+rates = {name: [float(schedule(step)) for step in range(20)] for name, schedule in schedules()}
 with gzip.GzipFile(OUT, "wb", mtime=0) as out:
-    out.write(json.dumps(list(cases())).encode())
+    out.write(json.dumps({"layers": layers, "rates": rates}).encode())

@@ -10,7 +10,7 @@ use crate::ops::{self, OpKind};
 
 /// A node, the gradients of its outputs, and where those of its inputs go.
 ///
-/// Nodes are added as [`Value`]s: one that does not fit is an error of the whole rule, once that is done.
+/// Rules add nodes as [`Value`]s: a node that does not fit is reported when the rule returns.
 pub struct GradientContext<'a> {
     place: &'a Place,
     graph: &'a Graph,

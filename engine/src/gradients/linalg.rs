@@ -362,7 +362,7 @@ fn einsum_of_input<'a>(
     let has = |label: &str| output.contains(label) || other.is_some_and(|(_, subscript)| subscript.contains(label));
     let (kept, alone): (Vec<&str>, Vec<&str>) = labels.iter().map(String::as_str).partition(|label| has(label));
     let spreads = own.contains("...") || other.is_some_and(|(_, s)| s.contains("...")) && output.contains("...");
-    // The batch dimensions of the whole stay for now; those that the input lacks are summed at the end.
+    // The batch dimensions of the whole stay until the end, where those that the input lacks are summed.
     let lead = if spreads && !own.contains("...") { "..." } else { "" };
     let target = format!("{lead}{}", kept.concat());
     let mut grad = match other {

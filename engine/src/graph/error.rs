@@ -114,7 +114,7 @@ pub enum GraphError {
         id: NodeId,
     },
     /// A layer is made on a value whose last dimension is not known.
-    #[error("node {node}: the size of its last dimension must be known to make variables for it")]
+    #[error("node {node}: its last dimension must be known, as a layer's variables have that size")]
     UnknownSize {
         /// The node.
         node: String,

@@ -21,7 +21,7 @@ macro_rules! with_ints {
     ($($(#[$doc:meta])* $name:ident = $op:literal;)+) => { $(
         $(#[$doc])*
         pub fn $name(self, ints: impl Ints) -> Value<'g> {
-            self.op_with($op, ints.in_graph(self.graph()))
+            self.op_with($op, ints.into_output(self.graph()))
         }
     )+ };
 }
@@ -51,14 +51,14 @@ impl<'g> Value<'g> {
     }
 
     /// Mean along these axes, which stay as dimensions of 1.
-    pub fn mean_keeping_axes(self, axes: impl Ints) -> Value<'g> {
-        let axes = axes.in_graph(self.graph());
+    pub fn mean_keep_dims(self, axes: impl Ints) -> Value<'g> {
+        let axes = axes.into_output(self.graph());
         self.graph().add_node("Mean").input(self).input(axes).attr("keep_dims", true).value()
     }
 
     /// Sum along these axes, which stay as dimensions of 1.
-    pub fn sum_keeping_axes(self, axes: impl Ints) -> Value<'g> {
-        let axes = axes.in_graph(self.graph());
+    pub fn sum_keep_dims(self, axes: impl Ints) -> Value<'g> {
+        let axes = axes.into_output(self.graph());
         self.graph().add_node("Sum").input(self).input(axes).attr("keep_dims", true).value()
     }
 

@@ -152,8 +152,8 @@ impl<'g> Value<'g> {
     pub fn layer_norm(self, scale: impl Into<Output>, offset: impl Into<Output>, epsilon: f64) -> Value<'g> {
         let (scale, offset) = (scale.into(), offset.into());
         self.in_scope("layer_norm", |x| {
-            let centred = x - x.mean_keeping_axes([-1]);
-            let variance = centred.square().mean_keeping_axes([-1]);
+            let centred = x - x.mean_keep_dims([-1]);
+            let variance = centred.square().mean_keep_dims([-1]);
             let inverse = (variance + epsilon).rsqrt();
             centred * inverse * scale + offset
         })

@@ -25,8 +25,7 @@ impl Graph {
     /// A constant with a name.
     pub fn named_constant(&self, name: &str, value: impl Into<Tensor>) -> Value<'_> {
         let value = value.into();
-        let node = self.add_node("Const").name(name).attr("dtype", value.dtype()).attr("value", value).value();
-        self.value(node)
+        self.add_node("Const").name(name).attr("dtype", value.dtype()).attr("value", value).value()
     }
 
     /// A constant of type `dtype`, which must be a number type, from a float.
@@ -44,8 +43,7 @@ impl Graph {
 
     /// A value that each step is fed.
     pub fn placeholder(&self, name: &str, dtype: DType, shape: impl Into<PartialShape>) -> Value<'_> {
-        let node = self.add_node("Placeholder").name(name).attr("dtype", dtype).attr("shape", shape.into()).value();
-        self.value(node)
+        self.add_node("Placeholder").name(name).attr("dtype", dtype).attr("shape", shape.into()).value()
     }
 
     /// A variable that begins as a constant.
@@ -89,7 +87,7 @@ impl Graph {
 
     /// A tensor of these dimensions, every element `value`.
     pub fn fill(&self, dims: impl super::Ints, value: impl Into<Output>) -> Value<'_> {
-        let dims = dims.in_graph(self);
+        let dims = dims.into_output(self);
         self.add_node("Fill").input(dims).input(value).value()
     }
 

@@ -22,7 +22,8 @@ use crate::dtype::DType;
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 
-/// An output, with the handle by which what uses it is added: that of the left operand, where there are two.
+/// An output of a node, and the graph handle that adds the nodes which use it. If an op takes two values, the left
+/// one's handle adds the node.
 #[derive(Clone, Copy)]
 pub struct Value<'g> {
     graph: &'g Graph,
@@ -44,24 +45,24 @@ impl From<Value<'_>> for Output {
 /// The other operand of an op of two: a value or an output of the graph, or a number, which becomes a constant of the
 /// first operand's type.
 pub trait Operand {
-    /// The output that stands for it next to `other`.
-    fn next_to(self, other: Value<'_>) -> Output;
+    /// The output; of a number, that of a constant of the type of `other`.
+    fn output_like(self, other: Value<'_>) -> Output;
 }
 
 impl Operand for Value<'_> {
-    fn next_to(self, _: Value<'_>) -> Output {
+    fn output_like(self, _: Value<'_>) -> Output {
         self.output
     }
 }
 
 impl Operand for Output {
-    fn next_to(self, _: Value<'_>) -> Output {
+    fn output_like(self, _: Value<'_>) -> Output {
         self
     }
 }
 
 impl Operand for f64 {
-    fn next_to(self, other: Value<'_>) -> Output {
+    fn output_like(self, other: Value<'_>) -> Output {
         other.number(self).output
     }
 }
@@ -69,36 +70,36 @@ impl Operand for f64 {
 /// Integers as ops take them (axes, shapes, permutations): a value or an output of the graph, or numbers, which become
 /// a constant of int32, a scalar or a vector.
 pub trait Ints {
-    /// The output that stands for them.
-    fn in_graph(self, graph: &Graph) -> Output;
+    /// The output; of numbers, that of a constant in `graph`.
+    fn into_output(self, graph: &Graph) -> Output;
 }
 
 impl Ints for Value<'_> {
-    fn in_graph(self, _: &Graph) -> Output {
+    fn into_output(self, _: &Graph) -> Output {
         self.output
     }
 }
 
 impl Ints for Output {
-    fn in_graph(self, _: &Graph) -> Output {
+    fn into_output(self, _: &Graph) -> Output {
         self
     }
 }
 
 impl Ints for i32 {
-    fn in_graph(self, graph: &Graph) -> Output {
+    fn into_output(self, graph: &Graph) -> Output {
         graph.constant(Tensor::scalar(self)).output
     }
 }
 
 impl<const N: usize> Ints for [i32; N] {
-    fn in_graph(self, graph: &Graph) -> Output {
+    fn into_output(self, graph: &Graph) -> Output {
         graph.ints(&self).output
     }
 }
 
 impl Ints for &[i32] {
-    fn in_graph(self, graph: &Graph) -> Output {
+    fn into_output(self, graph: &Graph) -> Output {
         graph.ints(self).output
     }
 }
@@ -178,7 +179,7 @@ impl<'g> Value<'g> {
         self.output.node
     }
 
-    /// The handle by which what uses it is added.
+    /// The handle that adds the nodes which use it.
     pub fn graph(self) -> &'g Graph {
         self.graph
     }
@@ -238,7 +239,7 @@ impl<'g> Value<'g> {
 
     /// The op `op` of this value and another.
     pub fn op_with(self, op: &str, other: impl Operand) -> Value<'g> {
-        add(self.graph, op, &[self.output, other.next_to(self)])
+        add(self.graph, op, &[self.output, other.output_like(self)])
     }
 
     unary! {

@@ -21,7 +21,7 @@ mod variables;
 
 use crate::dtype::DType;
 use crate::graph::{NodeId, Output, Value};
-pub use variables::{Initial, Variable, Variables, VariablesAt};
+pub use variables::{Initial, Variable, VariableScope, Variables};
 
 /// What a layer is for: some do other things in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Phase {
 }
 
 /// `x w + b`, to `n_out` values: variables `weights` and `biases`.
-pub fn dense<'g>(x: Value<'g>, variables: &mut VariablesAt<'_>, n_out: usize, initial: Initial) -> Value<'g> {
+pub fn dense<'g>(x: Value<'g>, variables: &mut VariableScope<'_>, n_out: usize, initial: Initial) -> Value<'g> {
     let w = variables.get("weights", &[x.last_dim(), n_out], initial);
     let b = variables.get("biases", &[n_out], Initial::Constant(0.0));
     x.matmul(w.value).bias_add(b.value)
@@ -44,7 +44,7 @@ pub fn dense<'g>(x: Value<'g>, variables: &mut VariablesAt<'_>, n_out: usize, in
 /// shifts and does not scale, as in the third Inception: the rectified linear unit after it does not ask for a scale.
 pub fn batch_norm<'g>(
     x: Value<'g>,
-    variables: &mut VariablesAt<'_>,
+    variables: &mut VariableScope<'_>,
     phase: Phase,
     updates: &mut Vec<NodeId>,
 ) -> Value<'g> {

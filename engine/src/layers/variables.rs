@@ -69,15 +69,15 @@ pub struct Variables {
 }
 
 /// A part of the variables: those whose names begin with a path.
-pub struct VariablesAt<'v> {
+pub struct VariableScope<'v> {
     variables: &'v mut Variables,
     path: String,
 }
 
-impl VariablesAt<'_> {
+impl VariableScope<'_> {
     /// The part of this part whose names go on with `name`.
-    pub fn at(&mut self, name: &str) -> VariablesAt<'_> {
-        VariablesAt { path: format!("{}/{name}", self.path), variables: self.variables }
+    pub fn at(&mut self, name: &str) -> VariableScope<'_> {
+        VariableScope { path: format!("{}/{name}", self.path), variables: self.variables }
     }
 
     /// As [`Variables::get`], below the path.
@@ -98,8 +98,8 @@ impl Variables {
     }
 
     /// The variables whose names begin with `path/`.
-    pub fn at(&mut self, path: &str) -> VariablesAt<'_> {
-        VariablesAt { variables: self, path: path.to_owned() }
+    pub fn at(&mut self, path: &str) -> VariableScope<'_> {
+        VariableScope { variables: self, path: path.to_owned() }
     }
 
     /// The trained variable `name` (scopes included), of f32; made if there is none of this name.

@@ -13,45 +13,45 @@ pub trait Port {
     ///
     /// # Errors
     /// The graph has no such output.
-    fn output_in(self, graph: &Graph) -> Result<Output, GraphError>;
+    fn resolve(self, graph: &Graph) -> Result<Output, GraphError>;
 
     /// The node, which needs no outputs.
     ///
     /// # Errors
     /// The graph has no such node.
-    fn node_in(self, graph: &Graph) -> Result<NodeId, GraphError>
+    fn resolve_node(self, graph: &Graph) -> Result<NodeId, GraphError>
     where
         Self: Sized,
     {
-        Ok(self.output_in(graph)?.node)
+        Ok(self.resolve(graph)?.node)
     }
 }
 
 impl Port for Value<'_> {
-    fn output_in(self, _: &Graph) -> Result<Output, GraphError> {
+    fn resolve(self, _: &Graph) -> Result<Output, GraphError> {
         Ok(self.output())
     }
 }
 
 impl Port for Output {
-    fn output_in(self, _: &Graph) -> Result<Output, GraphError> {
+    fn resolve(self, _: &Graph) -> Result<Output, GraphError> {
         Ok(self)
     }
 }
 
 impl Port for NodeId {
-    fn output_in(self, _: &Graph) -> Result<Output, GraphError> {
+    fn resolve(self, _: &Graph) -> Result<Output, GraphError> {
         Ok(self.into())
     }
 }
 
 impl Port for &str {
     /// The output of this name, `node` or `node:port`.
-    fn output_in(self, graph: &Graph) -> Result<Output, GraphError> {
+    fn resolve(self, graph: &Graph) -> Result<Output, GraphError> {
         graph.output(self)
     }
 
-    fn node_in(self, graph: &Graph) -> Result<NodeId, GraphError> {
+    fn resolve_node(self, graph: &Graph) -> Result<NodeId, GraphError> {
         graph.node_of(self)
     }
 }
@@ -89,7 +89,7 @@ impl Session {
 impl<'s> Step<'s> {
     /// Feeds an output with a value.
     pub fn feed(mut self, port: impl Port, value: impl Into<Tensor>) -> Step<'s> {
-        let port = port.output_in(self.session.graph());
+        let port = port.resolve(self.session.graph());
         let port = self.keep_error(port);
         self.signature.feeds.extend(port);
         self.values.push(value.into());
@@ -98,7 +98,7 @@ impl<'s> Step<'s> {
 
     /// Asks for the value of an output: the steps' results are in the order of these calls.
     pub fn fetch(mut self, port: impl Port) -> Step<'s> {
-        let port = port.output_in(self.session.graph());
+        let port = port.resolve(self.session.graph());
         let port = self.keep_error(port);
         self.signature.fetches.extend(port);
         self
@@ -106,7 +106,7 @@ impl<'s> Step<'s> {
 
     /// Runs a node, whose value nobody wants.
     pub fn target(mut self, node: impl Port) -> Step<'s> {
-        let node = node.node_in(self.session.graph());
+        let node = node.resolve_node(self.session.graph());
         let node = self.keep_error(node);
         self.signature.targets.extend(node);
         self

@@ -86,7 +86,7 @@ impl OpenDialog {
                     }
                 }
             });
-            ui.weak("Files and folders can also be dropped on the window.");
+            ui.weak("Files and folders can also be dropped on the window");
         });
         chosen
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::compile::placement::PlacementOptions;
 use engine::device::Device;
 use engine::graph::{GraphError, Output, Padding, Value};
-use engine::layers::{Initial, Phase, Variables, VariablesAt};
+use engine::layers::{Initial, Phase, VariableScope, Variables};
 use engine::models::{Convnet, Inception, Input, LanguageModel, MlpOptions, Network, SkipGram, Tower, Unrolling};
 use engine::training::{TrainingGraph, TrainingOptions, build};
 use engine::{DType, Graph, PartialShape, Session, SessionOptions, Tensor};
@@ -19,7 +19,7 @@ pub struct Residual {
 }
 
 impl Residual {
-    fn conv<'g>(&self, x: Value<'g>, variables: &mut VariablesAt<'_>) -> Value<'g> {
+    fn conv<'g>(&self, x: Value<'g>, variables: &mut VariableScope<'_>) -> Value<'g> {
         let n = self.channels;
         let filters = variables.get("filters", &[3, 3, n, n], Initial::He);
         let scale = variables.get("scale", &[n], Initial::Constant(1.0));
