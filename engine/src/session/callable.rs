@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::client::Session;
 use super::error::RunError;
 use super::options::RunOptions;
+use crate::compile::{CompileError, Signature};
 use crate::run::executor::Executable;
 use crate::tensor::Tensor;
 
@@ -44,6 +45,10 @@ impl Session {
     /// A name is unknown, or what is asked cannot be planned.
     pub fn prepare(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Callable<'_>, RunError> {
         let signature = self.compiler.signature(feeds.iter().copied(), fetches, targets)?;
+        Ok(self.callable(signature)?)
+    }
+
+    pub(super) fn callable(&self, signature: Signature) -> Result<Callable<'_>, CompileError> {
         Ok(Callable { session: self, executable: self.plan(signature)? })
     }
 }

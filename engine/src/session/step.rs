@@ -142,7 +142,6 @@ impl<'s> Step<'s> {
     pub fn run(self) -> Result<Vec<Tensor>, RunError> {
         self.session.graph().check()?;
         self.error.map_or(Ok(()), Err)?;
-        let plan = self.session.plan(self.signature)?;
-        self.session.execute(&plan, &self.options, &self.values, None)
+        self.session.callable(self.signature)?.run_step(&self.options, &self.values)
     }
 }
