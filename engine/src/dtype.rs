@@ -1,6 +1,7 @@
 //! Element types, numbered as TensorFlow's `DataType`, and the Rust types that stand for them.
 
 use std::fmt;
+use std::num::Wrapping;
 
 pub use half::{bf16, f16};
 pub use num_complex::{Complex32, Complex64};
@@ -205,6 +206,7 @@ macro_rules! element {
 }
 element!(
     f32 => F32, f64 => F64, f16 => F16, bf16 => BF16, i8 => I8, i16 => I16, i32 => I32, i64 => I64,
+    Wrapping<i32> => I32, Wrapping<i64> => I64,
     u8 => U8, u16 => U16, u32 => U32, u64 => U64, bool => Bool, Complex32 => C64, Complex64 => C128,
     QInt8 => QI8, QUInt8 => QU8, QInt16 => QI16, QUInt16 => QU16, QInt32 => QI32,
 );

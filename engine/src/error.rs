@@ -1,5 +1,7 @@
 //! The error of programs that use the engine as a whole.
 
+use std::fmt;
+
 use crate::checkpoint::CheckpointError;
 use crate::gradients::GradientError;
 use crate::graph::{GraphError, ImportError};
@@ -7,7 +9,7 @@ use crate::session::{ExtendError, RunError};
 use crate::tensor::TensorError;
 
 /// Why a program that builds, differentiates, runs or saves graphs fails: what its parts say.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A node does not fit into its graph.
@@ -31,4 +33,29 @@ pub enum Error {
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+}
+
+/// The text, which quotes its sources: a program whose `main` returns the error prints it by `Debug`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::CompileError;
+    use crate::{DType, Graph};
+
+    #[test]
+    fn a_program_that_fails_says_why_in_words() {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [2, 3]);
+        let text = format!("{:?}", Error::from(x.matmul(x).try_output().unwrap_err()));
+        assert!(text.starts_with("node MatMul (MatMul) with inputs [2,3], [2,3]: inner dimensions differ"), "{text}");
+        let dump = CompileError::Dump(std::io::Error::other("the disk is full"));
+        let text = format!("{:?}", Error::from(RunError::Plan(dump)));
+        assert_eq!(text, "cannot write the graph of a pass: the disk is full");
+    }
 }

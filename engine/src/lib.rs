@@ -3,9 +3,10 @@
 #![doc = include_str!("../README.md")]
 //!
 //! The map, from the ground up; a file takes names from its own floor and those below. Values ([`dtype`], [`shape`], [`buffer`],
-//! [`tensor`], [`mod@convert`]); the [`device`]s that have them, with their [`resources`]; the [`ops`]; the program ([`graph`],
-//! [`functions`], [`gradients`]); what computes it ([`kernel`], [`kernels`]); how it becomes a plan ([`compile`]) and is run
-//! ([`run`]); a [`session`], which does both; and what uses sessions ([`models`], [`training`], [`tasks`]).
+//! [`tensor`], [`mod@convert`]); the [`device`]s that have them, with their [`resources`]; the [`ops`] and their [`geometry`];
+//! the program ([`graph`], [`functions`], [`gradients`]); what computes it ([`kernel`], [`kernels`]); how it becomes a plan
+//! ([`compile`]) and is run ([`run`]); a [`session`], which does both; and what uses sessions ([`models`], [`training`],
+//! [`tasks`]).
 
 mod array;
 pub mod buffer;
@@ -19,6 +20,7 @@ pub mod dtype;
 mod error;
 pub mod freeze;
 pub mod functions;
+pub mod geometry;
 pub mod gradients;
 pub mod graph;
 pub mod kernel;

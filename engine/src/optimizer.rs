@@ -68,6 +68,16 @@ pub struct Training {
     pub gradients: Vec<Output>,
 }
 
+impl Training {
+    /// The step of training, and `counter` counted up by one after it, as
+    /// [`Variables::step_counter`](crate::layers::Variables::step_counter) is: a target in the place of [`Training::op`].
+    /// What reads the counter for the training itself, as a schedule does, reads the number of the steps before.
+    pub fn counted_by(&self, g: &Graph, counter: Var) -> NodeId {
+        let after = g.with_control(&[self.op]);
+        counter.assign_add(after.value(counter.value).number(1.0))
+    }
+}
+
 /// The optimizer's own variables, next to each trained one: training steps that are given the same share them.
 #[derive(Default)]
 pub struct Slots {
@@ -95,8 +105,7 @@ impl Step<'_> {
         if let Some(slot) = self.slots.by_name.get(name) {
             return *slot;
         }
-        let dims: Vec<i32> = shape.dims().iter().map(|d| i32::try_from(*d).unwrap_or(i32::MAX)).collect();
-        let slot = self.train.variable_from(name, dtype, shape, |g| g.fill(g.ints(&dims), g.number(dtype, value)));
+        let slot = self.train.variable_from(name, dtype, shape, |g| g.fill(shape.dims(), g.number(dtype, value)));
         self.init.push(slot.init);
         self.slots.by_name.insert(name.to_owned(), slot);
         self.slots.all.push(slot);
@@ -110,7 +119,8 @@ impl Step<'_> {
 }
 
 impl Optimizer {
-    /// Adds nodes that move float `variables` against the gradient of `loss` at the rate `rate`.
+    /// Adds nodes that move float `variables` against the gradient of `loss` at the rate `rate`: a number, or a value such as
+    /// those of [`crate::schedule`].
     ///
     /// # Errors
     /// The loss has no gradient for them, or the shape of one is not known.
@@ -147,8 +157,7 @@ impl Optimizer {
             for (name, beta) in [("beta1_power", beta1), ("beta2_power", beta2)] {
                 let power = step.power(name, beta);
                 let at = step.train.with_control(&updates);
-                let next = at.value(power.value) * f64::from(beta);
-                updates.push(at.add_node("AssignVariableOp").input(power.handle).input(next).value().node());
+                updates.push(power.assign(at.value(power.value) * f64::from(beta)));
             }
         }
         let op = step.train.group("step", &updates);

@@ -1,4 +1,29 @@
 //! Schedules of learning rates, and gradients summed over several steps.
+//!
+//! ```
+//! use engine::prelude::*;
+//! use engine::schedule::exponential_decay;
+//!
+//! # fn main() -> Result<(), Error> {
+//! let g = Graph::new();
+//! let mut variables = Variables::new(&g, 1);
+//! let x = g.placeholder("x", DType::F32, [None, Some(2)]);
+//! let loss = dense(x, &mut variables.at("out"), 1, Initial::Glorot).square().mean_all();
+//! let step = variables.step_counter();
+//! let rate = exponential_decay(g.value(step.value), 0.1, 1.0, 0.5);
+//! let training = Optimizer::ADAM.minimize(loss, &variables.trained(), rate)?;
+//! let train = training.counted_by(&g, step);
+//!
+//! let session = Session::new(&g, SessionOptions::default())?;
+//! session.step().targets(&variables.init()).targets(&training.init).run()?;
+//! for expected in [0.1, 0.05, 0.025] {
+//!     let fetched = session.step().feed(x, Tensor::from_vec([1, 2], vec![1f32, 2.0])?).fetch(rate).target(train).run()?;
+//!     assert!((fetched[0].item::<f32>()? - expected).abs() < 1e-6);
+//! }
+//! assert_eq!(session.step().fetch(step.value).run()?[0].item::<i64>()?, 3);
+//! # Ok(())
+//! # }
+//! ```
 
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, NodeId, Output, Value, Var};
@@ -37,7 +62,7 @@ pub struct Accumulation {
     pub init: Vec<NodeId>,
     /// The sums over all steps so far, divided by their number as given.
     pub means: Vec<Output>,
-    zeros: Vec<(Output, Output)>,
+    zeros: Vec<(Var, Output)>,
 }
 
 impl Accumulation {
@@ -52,14 +77,12 @@ impl Accumulation {
         for (var, gradient) in variables.iter().zip(gradients) {
             let (name, dtype) = (g.node(var.handle.node)?.name.to_string(), g.dtype(var.value)?);
             let shape = known_shape(&g, *var)?;
-            let dims: Vec<i32> = shape.dims().iter().map(|d| *d as i32).collect();
-            let zero = g.fill(g.ints(&dims), g.number(dtype, 0.0)).output();
+            let zero = g.fill(shape.dims(), g.number(dtype, 0.0)).output();
             let sum = g.variable_from(&format!("{name}/sum"), dtype, &shape, |g| g.value(zero));
             init.push(sum.init);
-            let node = g.add_node("AssignAddVariableOp").input(sum.handle).input(*gradient);
-            adds.push(node.attr("dtype", dtype).value().node());
+            adds.push(sum.assign_add(g.value(*gradient)));
             means.push((g.value(sum.value) * (1.0 / n_steps.max(1) as f64)).output());
-            zeros.push((sum.handle, zero));
+            zeros.push((sum, zero));
         }
         let add = g.group("add", &adds);
         g.check()?;
@@ -72,10 +95,7 @@ impl Accumulation {
     /// None with a sound graph.
     pub fn reset_after(&self, g: &Graph, after: NodeId) -> Result<NodeId, GraphError> {
         let g = g.scope("accumulate").with_control(&[after]);
-        let assign = |(handle, zero): &(Output, Output)| {
-            g.add_node("AssignVariableOp").input(*handle).input(*zero).value().node()
-        };
-        let nodes: Vec<NodeId> = self.zeros.iter().map(assign).collect();
+        let nodes: Vec<NodeId> = self.zeros.iter().map(|(sum, zero)| sum.assign(g.value(*zero))).collect();
         let reset = g.group("reset", &nodes);
         g.check()?;
         Ok(reset)

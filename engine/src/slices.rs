@@ -33,7 +33,7 @@ impl IndexedSlices {
             "UnsortedSegmentSum" => {
                 let shape = known_shape(g, var)?;
                 let Some((_, row)) = shape.dims().split_first() else { return Ok(None) };
-                let shape: Vec<i32> = std::iter::once(-1).chain(row.iter().map(|d| *d as i32)).collect();
+                let shape: Vec<i64> = std::iter::once(-1).chain(row.iter().map(|d| *d as i64)).collect();
                 let indices = g.value(node.inputs[1]).reshape([-1]).output();
                 let values = g.value(node.inputs[0]).reshape(&shape[..]).try_output()?;
                 Ok(Some(IndexedSlices { values, indices, n_rows: node.inputs[2] }))

@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::ops::Attr;
+use smallvec::smallvec;
+
+use crate::geometry::View;
+use crate::ops::{Attr, ShapeError};
 use crate::shape::Shape;
 
 /// Entries that a slice may have.
 const MAX_ENTRIES: usize = 32;
-
-/// A slice does not fit the shape that it is of.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SliceError(String);
 
 /// The masks of a strided slice.
 pub struct Masks {
@@ -40,18 +38,6 @@ impl Masks {
     }
 }
 
-/// A strided slice of a shape, resolved.
-pub struct Sliced {
-    /// The output's dimensions, those that are dropped included as 1, and the input's strides along them.
-    pub dims: Vec<usize>,
-    /// See [`Sliced::dims`].
-    pub strides: Vec<isize>,
-    /// The input's element that is the output's first.
-    pub first: isize,
-    /// The output's dimensions.
-    pub shape: Shape,
-}
-
 /// What becomes a dimension of the output.
 enum Part {
     /// All of an axis.
@@ -67,17 +53,17 @@ fn bit(mask: i64, i: usize) -> bool {
 }
 
 /// What the entries of a slice mean for an input of this rank.
-fn parts(rank: usize, masks: &Masks, n: usize) -> Result<Vec<Part>, SliceError> {
+fn parts(rank: usize, masks: &Masks, n: usize) -> Result<Vec<Part>, ShapeError> {
     if n > MAX_ENTRIES {
-        return Err(SliceError(format!("{n} entries; there may be {MAX_ENTRIES} at most")));
+        return Err(ShapeError(format!("{n} entries; there may be {MAX_ENTRIES} at most")));
     }
     if masks.ellipsis.count_ones() > 1 {
-        return Err(SliceError("more than one ellipsis".to_owned()));
+        return Err(ShapeError("more than one ellipsis".to_owned()));
     }
     let n_new = (0..n).filter(|i| bit(masks.new_axis, *i) && !bit(masks.ellipsis, *i)).count();
     let n_used = n - n_new - usize::from((0..n).any(|i| bit(masks.ellipsis, i)));
     let n_rest = rank.checked_sub(n_used);
-    let n_rest = n_rest.ok_or_else(|| SliceError(format!("{n_used} indices for {rank} dimensions")))?;
+    let n_rest = n_rest.ok_or_else(|| ShapeError(format!("{n_used} indices for {rank} dimensions")))?;
     let (mut parts, mut axis) = (Vec::new(), 0);
     for entry in 0..n {
         if bit(masks.ellipsis, entry) {
@@ -94,17 +80,17 @@ fn parts(rank: usize, masks: &Masks, n: usize) -> Result<Vec<Part>, SliceError> 
     Ok(parts)
 }
 
-/// What a slice takes of a shape.
+/// What a slice takes of a shape; dimensions that it drops are walked as 1.
 ///
 /// # Errors
 /// The slice does not fit the shape.
-pub fn resolve(of: &Shape, masks: &Masks, begin: &[i64], end: &[i64], step: &[i64]) -> Result<Sliced, SliceError> {
+pub fn resolve(of: &Shape, masks: &Masks, begin: &[i64], end: &[i64], step: &[i64]) -> Result<View, ShapeError> {
     let n = begin.len();
     if end.len() != n || step.len() != n {
-        return Err(SliceError("begin, end and strides must have one length".to_owned()));
+        return Err(ShapeError("begin, end and strides must have one length".to_owned()));
     }
     let own = of.strides();
-    let mut out = Sliced { dims: vec![], strides: vec![], first: 0, shape: Shape::scalar() };
+    let mut out = View { dims: smallvec![], strides: smallvec![], first: 0, shape: Shape::scalar() };
     let mut kept = Vec::new();
     for part in parts(of.rank(), masks, n)? {
         match part {
@@ -138,7 +124,7 @@ pub fn shape(
     masks: &Masks,
     n: usize,
     known: Option<&[Vec<i64>; 3]>,
-) -> Result<Vec<Option<usize>>, SliceError> {
+) -> Result<Vec<Option<usize>>, ShapeError> {
     let mut dims = Vec::new();
     for part in parts(of.len(), masks, n)? {
         match part {
@@ -161,15 +147,15 @@ pub fn shape(
 }
 
 /// Where an axis of `size` begins to be read by entry `i`, and how many of it are.
-fn one_axis(size: usize, masks: &Masks, i: usize, [begin, end, step]: [i64; 3]) -> Result<(isize, usize), SliceError> {
+fn one_axis(size: usize, masks: &Masks, i: usize, [begin, end, step]: [i64; 3]) -> Result<(isize, usize), ShapeError> {
     let n = size as i64;
     if bit(masks.shrink, i) {
         let at = if begin < 0 { begin.saturating_add(n) } else { begin };
-        let outside = || SliceError(format!("index {begin} is outside of [-{n}, {n})"));
+        let outside = || ShapeError(format!("index {begin} is outside of [-{n}, {n})"));
         return if (0..n).contains(&at) && step > 0 { Ok((at as isize, 1)) } else { Err(outside()) };
     }
     if step == 0 {
-        return Err(SliceError("a stride must not be 0".to_owned()));
+        return Err(ShapeError("a stride must not be 0".to_owned()));
     }
     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
     let clip = |v: i64| (if v < 0 { v.saturating_add(n) } else { v }).clamp(low, high);

@@ -1,9 +1,14 @@
-//! Sliding windows: the geometry of convolutions and pools, the same for shape inference and for kernels.
+//! Sliding windows: the geometry of convolutions and pools, the same for shape inference and for the kernels of all
+//! devices.
 //!
 //! Attributes list one number for each dimension of the data in the order of its format; here they are those of the
 //! spatial dimensions only. Sizes follow TensorFlow's rules for `SAME`, `VALID` and `EXPLICIT` padding.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
 use crate::ops::{Attr, ShapeError};
+use crate::shape::Shape;
 
 /// What a node's attributes say of its windows.
 #[derive(Debug, Clone)]
@@ -56,6 +61,75 @@ impl Axis {
         let end = (begin + self.window).saturating_sub(self.before).min(self.input);
         begin.saturating_sub(self.before).min(end)..end
     }
+
+    /// Where element `tap` of window `i` lies in the data; `None`: in the padding.
+    #[inline]
+    pub fn position(&self, i: usize, tap: usize) -> Option<usize> {
+        (i * self.stride + tap * self.dilation).checked_sub(self.before).filter(|at| *at < self.input)
+    }
+}
+
+/// The sizes of windows that slide over a batch of data whose channels lie last: of a convolution or a pool, and of the
+/// gradients that lead back through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowGeometry {
+    /// Images.
+    pub batch: usize,
+    /// Depth, height and width; those that the data does not have are [`Axis::single`].
+    pub axes: [Axis; 3],
+    /// How many of the axes the data has: the last ones.
+    pub n_spatial: usize,
+    /// Channels of the data.
+    pub channels: usize,
+    /// Channels of the data that one channel of the output is computed from.
+    pub filter_channels: usize,
+    /// Channels of the output.
+    pub out_channels: usize,
+}
+
+impl WindowGeometry {
+    /// The shape of the output, channels last.
+    pub fn output(&self) -> Shape {
+        let spatial = self.axes[3 - self.n_spatial..].iter().map(|a| a.output);
+        Shape::new(&std::iter::once(self.batch).chain(spatial).chain([self.out_channels]).collect::<Vec<_>>())
+    }
+
+    /// That the value called `name` has the shape of the output.
+    ///
+    /// # Errors
+    /// It has another one.
+    pub fn check_output(&self, name: &str, shape: &Shape) -> Result<(), ShapeError> {
+        let output = self.output();
+        if *shape == output {
+            return Ok(());
+        }
+        Err(ShapeError(format!("{name} has shape {shape}, the output {output}")))
+    }
+
+    /// The parts that the channels are in: each part of the output sees one part of the data.
+    pub fn groups(&self) -> usize {
+        self.channels.checked_div(self.filter_channels).unwrap_or(0).max(1)
+    }
+
+    /// Channels of the output that each channel of the data has to itself, where channels are kept apart.
+    pub fn multiplier(&self) -> usize {
+        self.out_channels.checked_div(self.channels).unwrap_or(0)
+    }
+
+    /// Pixels of one image.
+    pub fn in_pixels(&self) -> usize {
+        self.axes.iter().map(|a| a.input).product()
+    }
+
+    /// Pixels of the output of one image.
+    pub fn out_pixels(&self) -> usize {
+        self.axes.iter().map(|a| a.output).product()
+    }
+
+    /// Pixels of a window.
+    pub fn window_pixels(&self) -> usize {
+        self.axes.iter().map(|a| a.window).product()
+    }
 }
 
 impl Windows {
@@ -81,6 +155,14 @@ impl Windows {
         let strides = of("strides")?.unwrap_or_else(ones);
         let sizes = of("ksize")?.unwrap_or_default();
         Ok(Windows { channels_first, sizes, strides, dilations, padding })
+    }
+
+    /// Those that a node's attributes describe.
+    ///
+    /// # Errors
+    /// They do not fit each other.
+    pub fn of(attrs: &BTreeMap<String, Attr>, n: usize) -> Result<Windows, ShapeError> {
+        Windows::new(|name| attrs.get(name), n)
     }
 
     /// As [`Windows::new`] with sizes and strides from inputs, as the pools of the second version take them.
@@ -109,6 +191,108 @@ impl Windows {
         if self.channels_first { 2 + i } else { 1 + i }
     }
 
+    /// The shape of data with its channels last, from its dimensions in the format of the attributes.
+    ///
+    /// # Errors
+    /// The data has another rank.
+    pub fn channels_last(&self, dims: &[usize]) -> Result<Shape, ShapeError> {
+        self.check_rank(dims)?;
+        let mut dims = dims.to_vec();
+        if self.channels_first {
+            dims[1..].rotate_left(1);
+        }
+        Ok(Shape::new(&dims))
+    }
+
+    /// As [`Windows::channels_last`], of dimensions that a node lists as numbers.
+    ///
+    /// # Errors
+    /// They are no dimensions, or of data of another rank.
+    pub fn listed(&self, numbers: &[i64]) -> Result<Shape, ShapeError> {
+        let dims: Result<Vec<usize>, _> = numbers.iter().map(|d| usize::try_from(*d)).collect();
+        self.channels_last(&dims.map_err(|_| ShapeError(format!("{numbers:?} is not a shape")))?)
+    }
+
+    fn check_rank(&self, dims: &[usize]) -> Result<(), ShapeError> {
+        let rank = self.n_spatial() + 2;
+        if dims.len() == rank {
+            return Ok(());
+        }
+        Err(ShapeError(format!("the data must have rank {rank}, got shape {}", Shape::new(dims))))
+    }
+
+    /// A convolution of data `[batch, spatial.., channels]` with a filter `[spatial.., channels of a group, out
+    /// channels]`.
+    ///
+    /// # Errors
+    /// They do not fit each other.
+    pub fn convolution(&self, data: &Shape, filter: &Shape) -> Result<WindowGeometry, ShapeError> {
+        let (channels, [each, to]) = self.channels(data, filter)?;
+        n_groups(channels, each, Some(to)).ok_or_else(|| misfit(data, filter))?;
+        self.slide(data, filter.dims(), each, to)
+    }
+
+    /// A convolution that keeps channels apart: the filter is `[spatial.., channels, filters of each channel]`.
+    ///
+    /// # Errors
+    /// Data and filter do not fit each other.
+    pub fn depthwise(&self, data: &Shape, filter: &Shape) -> Result<WindowGeometry, ShapeError> {
+        let (channels, [own, each]) = self.channels(data, filter)?;
+        let to = channels.checked_mul(each).filter(|_| own == channels).ok_or_else(|| misfit(data, filter))?;
+        self.slide(data, filter.dims(), 1, to)
+    }
+
+    /// A dilation, whose filter `[spatial.., channels]` has one element for each of a window.
+    ///
+    /// # Errors
+    /// Data and filter do not fit each other.
+    pub fn dilation(&self, data: &Shape, filter: &Shape) -> Result<WindowGeometry, ShapeError> {
+        self.check_rank(data.dims())?;
+        let channels = data.dims()[self.n_spatial() + 1];
+        if filter.rank() != self.n_spatial() + 1 || filter.dims().last() != Some(&channels) {
+            return Err(misfit(data, filter));
+        }
+        self.slide(data, filter.dims(), 1, channels)
+    }
+
+    /// A pool of data `[batch, spatial.., channels]`.
+    ///
+    /// # Errors
+    /// The data has another rank, or is smaller than a window; there is no size of windows.
+    pub fn pool(&self, data: &Shape) -> Result<WindowGeometry, ShapeError> {
+        self.check_rank(data.dims())?;
+        if self.sizes.len() != self.n_spatial() {
+            return Err(ShapeError::new("ksize is missing"));
+        }
+        self.slide(data, &self.sizes, 1, data.dims()[self.n_spatial() + 1])
+    }
+
+    /// The channels of the data, and the last two dimensions of a filter as deep.
+    fn channels(&self, data: &Shape, filter: &Shape) -> Result<(usize, [usize; 2]), ShapeError> {
+        let n = self.n_spatial();
+        if data.rank() != n + 2 || filter.rank() != n + 2 {
+            return Err(ShapeError(format!("the input {data} and the filter {filter} must have rank {}", n + 2)));
+        }
+        Ok((data.dims()[n + 1], [filter.dims()[n], filter.dims()[n + 1]]))
+    }
+
+    /// Windows of `sizes` over data of the right rank.
+    fn slide(
+        &self,
+        data: &Shape,
+        sizes: &[usize],
+        filter_channels: usize,
+        out_channels: usize,
+    ) -> Result<WindowGeometry, ShapeError> {
+        let n = self.n_spatial();
+        let mut axes = [Axis::single(); 3];
+        for i in 0..n {
+            axes[3 - n + i] = self.axis(i, data.dims()[1 + i], sizes[i])?;
+        }
+        let (batch, channels) = (data.dims()[0], data.dims()[n + 1]);
+        Ok(WindowGeometry { batch, axes, n_spatial: n, channels, filter_channels, out_channels })
+    }
+
     /// Spatial dimension `i` of data of length `input` under a window of `window` elements.
     ///
     /// # Errors
@@ -134,6 +318,16 @@ impl Windows {
             None => Err(ShapeError(format!("a window that reaches over {reach} elements does not fit in {whole}"))),
         }
     }
+}
+
+/// The groups that filters of `each` channels see `channels` in, where these and the channels of the output fit.
+pub(crate) fn n_groups(channels: usize, each: usize, to: Option<usize>) -> Option<usize> {
+    let groups = channels.checked_div(each).filter(|groups| groups * each == channels)?.max(1);
+    to.is_none_or(|to| to.is_multiple_of(groups)).then_some(groups)
+}
+
+pub(crate) fn misfit(data: &impl Display, filter: &impl Display) -> ShapeError {
+    ShapeError(format!("channels of the input {data} do not fit the filter {filter}"))
 }
 
 /// The spatial numbers of a list attribute, where the op has it.
@@ -223,6 +417,25 @@ mod tests {
         assert_eq!(of(&windows("EXPLICIT", 1, 1, &[0, 0, 2, 1, 0, 0, 0, 0]), 4, 3).unwrap(), (2, 5));
         assert!(of(&windows("VALID", 1, 1, &[]), 2, 5).is_err());
         assert!(of(&windows("VALID", 1, 1, &[]), 2, 0).is_err());
+    }
+
+    #[test]
+    fn channels_of_data_and_filter_fit() {
+        let w = windows("SAME", 2, 1, &[]);
+        let of = |data: &[usize], filter: &[usize]| w.convolution(&Shape::new(data), &Shape::new(filter));
+        let g = of(&[5, 7, 8, 6], &[3, 1, 2, 9]).unwrap();
+        assert_eq!((g.batch, g.channels, g.filter_channels, g.groups()), (5, 6, 2, 3));
+        assert_eq!((g.output(), g.in_pixels(), g.out_pixels()), (Shape::new(&[5, 4, 4, 9]), 56, 16));
+        assert!(g.check_output("y", &Shape::new(&[5, 4, 4, 9])).is_ok());
+        assert!(g.check_output("y", &Shape::new(&[5, 4, 4, 8])).is_err());
+        assert_eq!(of(&[5, 7, 8, 0], &[3, 1, 2, 9]).unwrap().groups(), 1);
+        for filter in [[3, 1, 4, 9], [3, 1, 2, 8], [3, 1, 0, 9]] {
+            assert!(of(&[5, 7, 8, 6], &filter).is_err());
+        }
+        let depthwise = w.depthwise(&Shape::new(&[5, 7, 8, 6]), &Shape::new(&[3, 1, 6, 2])).unwrap();
+        assert_eq!((depthwise.out_channels, depthwise.multiplier()), (12, 2));
+        assert!(w.depthwise(&Shape::new(&[5, 7, 8, 6]), &Shape::new(&[3, 1, 5, 2])).is_err());
+        assert!(w.pool(&Shape::new(&[5, 7, 8, 6])).is_err());
     }
 
     #[test]

@@ -156,6 +156,7 @@ fn matrix_products() {
     check("MatMul, a transposed", &|x| x[0].matmul_with(x[1], true, false), &[&[3, 2], &[3, 4]]);
     check("MatMul, b transposed", &|x| x[0].matmul_with(x[1], false, true), &[&[2, 3], &[4, 3]]);
     check("MatMul, both transposed", &|x| x[0].matmul_with(x[1], true, true), &[&[3, 2], &[4, 3]]);
+    check("MatMul, of a batch", &|x| x[0].matmul_with(x[1], true, false), &[&[2, 3, 2], &[3, 2]]);
 }
 
 #[test]

@@ -377,7 +377,7 @@ fn assert_same_bits(a: &Tensor, b: &Tensor, what: &str) {
 
 #[test]
 fn every_op_gives_the_same_fused_and_alone() {
-    use engine::kernels::fused::FUSED_OPS;
+    use engine::kernels::formula::FUSED_OPS;
     // The second operand's shape against the first's: whole, rows short and longer than a block, scalars, columns.
     let shapes: [(&[usize], &[usize]); 9] = [
         (&[3, 5], &[3, 5]),

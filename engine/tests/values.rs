@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use engine::gradients::gradients;
+use engine::graph::{Ints, Value};
 use engine::{DType, Graph, Session, SessionOptions, Tensor};
 
 fn numbers(values: &[f32]) -> Tensor {
@@ -37,13 +38,52 @@ fn operators_compute_what_they_say() {
     assert_eq!(session.step().fetch(2.0 * i).run().unwrap(), [Tensor::vector(&[6i64])]);
 }
 
+#[test]
+fn parts_products_and_other_shapes() {
+    let g = Graph::new();
+    let x = g.constant(Tensor::from_vec([2, 3], vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap());
+    let ids = g.constant(Tensor::vector(&[2i64, 0]));
+    let (a, b) = (x.slice([0, 1], [-1, 2]).reshape([2i64, 1, 2]), x.slice([0, 0], [2usize, 2]));
+    let all = [1f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let cases: [(Value<'_>, &[usize], &[f32]); 13] = [
+        (a, &[2, 1, 2], &[2.0, 3.0, 5.0, 6.0]),
+        (x.gather(ids, 1), &[2, 2], &[3.0, 1.0, 6.0, 4.0]),
+        (x.gather([1usize], 0), &[1, 3], &all[3..]),
+        (x.expand_dims(1).squeeze([1]), &[2, 3], &all),
+        (x.reshape([1, 2, 1, 3]).squeeze([]), &[2, 3], &all),
+        (x.reshape(&[3usize, 1, 2][..]).flatten(), &[3, 2], &all),
+        (ids.one_hot(3usize), &[2, 3], &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0]),
+        (g.stack(&[x.sum([1]), x.max([1])], 1), &[2, 2], &[6.0, 3.0, 15.0, 6.0]),
+        (g.range(1, 8, 3).cast(DType::F32), &[3], &[1.0, 4.0, 7.0]),
+        (a.matmul(b), &[2, 1, 2], &[14.0, 19.0, 29.0, 40.0]),
+        (a.matmul_with(b, false, true), &[2, 1, 2], &[8.0, 23.0, 17.0, 50.0]),
+        (a.matmul_with(a, false, true), &[2, 1, 1], &[13.0, 61.0]),
+        (a.matmul_with(a, true, false), &[2, 2, 2], &[4.0, 6.0, 6.0, 9.0, 25.0, 30.0, 30.0, 36.0]),
+    ];
+    let session = Session::new(&g, SessionOptions::default()).unwrap();
+    for (i, (value, dims, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(value.shape().known().unwrap().dims(), dims, "case {i}");
+        let expected = Tensor::from_vec(dims, expected.to_vec()).unwrap();
+        assert_eq!(session.step().fetch(value).run().unwrap(), [expected], "case {i}");
+    }
+    // What a step alone knows.
+    let unknown = g.placeholder("unknown", DType::F32, [None, None, None]);
+    let rows = Tensor::from_vec([2, 3, 1], all.to_vec()).unwrap();
+    let flat = session.step().feed(unknown, rows).fetch(unknown.flatten()).run().unwrap();
+    assert_eq!(flat[0].dims(), [2, 3]);
+    // Constants of numbers are int32 where they fit.
+    let ints = [[3usize, 4].into_output(&g), [3i64, 1 << 40].into_output(&g), 5i64.into_output(&g)];
+    let got = ints.into_iter().fold(session.step(), engine::session::Step::fetch).run().unwrap();
+    assert_eq!(got, [Tensor::vector(&[3i32, 4]), Tensor::vector(&[3i64, 1 << 40]), Tensor::scalar(5i32)]);
+}
+
 /// The left operand's handle adds the node: its scope, its device.
 #[test]
 fn nodes_are_added_by_the_left_operand() {
     let g = Graph::new();
     let (x, y) = (g.constant(numbers(&[1.0])), g.constant(numbers(&[2.0])));
     let (scope, device) = (g.scope("layer"), g.with_device("/cpu:1"));
-    let name = |value: engine::graph::Value<'_>| g.node(value.node()).unwrap();
+    let name = |value: Value<'_>| g.node(value.node()).unwrap();
     assert_eq!(&*name(x.with(&scope) * y).name, "layer/Mul");
     assert_eq!(&*name(y * x.with(&scope)).name, "Mul");
     assert_eq!(&*name(x.with(&device) * y).device, "/cpu:1");

@@ -27,17 +27,17 @@ def tensor(value):
     return {"shape": list(value.shape), "values": value.astype(np.float64).ravel().tolist()}
 
 
-def case(name, layer, x, weights=(), dtype="float64"):
-    """`weights`: in the order of the layer's own."""
+def case(name, layer, x, weights=(), dtype="float64", **arguments):
+    """`weights`: in the order of the layer's own. With `arguments` for the call it has the weights after it too."""
     x = tf.constant(x)
     layer.build(x.shape)
     if weights:
         layer.set_weights([np.asarray(w, dtype) for w in weights])
-    variables = [v.value for v in layer.weights]
+    before = [tensor(v.value) for v in layer.weights]
     trained = [v.value for v in layer.trainable_weights]
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = layer(x)
+        y = layer(x, **arguments)
         cotangent = RNG.normal(size=y.shape).astype(dtype)
         loss = tf.reduce_sum(y * cotangent)
     sources = ([x] if x.dtype.is_floating else []) + trained
@@ -46,10 +46,11 @@ def case(name, layer, x, weights=(), dtype="float64"):
     return {
         "name": name,
         "x": tensor(x),
-        "weights": [tensor(v) for v in variables],
+        "weights": before,
         "cotangent": tensor(cotangent),
         "y": tensor(y),
         "grads": [tensor(g) for g in grads],
+        **({"after": [tensor(v.value) for v in layer.weights]} if arguments else {}),
     }
 
 
@@ -89,6 +90,13 @@ def cases():
     lstm = k.LSTM(4, return_sequences=True, unit_forget_bias=False)
     weights = [normal(3, 16), normal(4, 16), normal(16)]
     yield case("lstm", lstm, normal(2, 5, 3, dtype="float32"), weights, "float32")
+    keras.backend.set_floatx("float64")
+    yield case("dense of rank 3", k.Dense(5), normal(2, 4, 3), [normal(3, 5), normal(5)])
+    images = normal(2, 3, 4, 6) * 2 + 1
+    statistics = [normal(6), normal(6), np.abs(normal(6)) + 0.5]
+    for name, training in [("batch norm that shifts", False), ("batch norm that trains", True)]:
+        norm = k.BatchNormalization(epsilon=1e-3, momentum=0.9, scale=False)
+        yield case(name, norm, images, statistics, training=training)
 
 
 def schedules():

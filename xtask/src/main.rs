@@ -150,11 +150,11 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
 
 /// Bodies by MPI. A build of its own: programs with MPI do not start without it.
 fn test_mpi(steps: &mut Steps, list: &left_out::List) -> Result<(), Failed> {
-    const TEST: &[&str] = &["test", "--package", "net", "--features=mpi", "--test", "connections", "mpi::"];
+    const TEST: &[&str] = &["test", "--package", "net-mpi", "--features=mpi"];
     match prepare::mpi(steps) {
         Ok(env) => steps.cargo("tests of MPI", TEST, &borrowed(&env)),
         Err(Failed(why)) => {
-            list.add("base/net/tests/connections/mpi.rs", &format!("frames by MPI: {why} failed"));
+            list.add("base/mpi/tests/world.rs", &format!("frames by MPI: {why} failed"));
             Ok(())
         }
     }

@@ -66,16 +66,7 @@ impl<'a> Fields<'a> {
     }
 
     fn long_varint(&mut self) -> Result<u64, Malformed> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.rest.split_first().ok_or(Malformed)?;
-            self.rest = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Malformed)
+        prost::encoding::decode_varint(&mut self.rest).map_err(|_| Malformed)
     }
 
     #[inline]
@@ -147,6 +138,13 @@ mod tests {
             let is_whole = Fields::new(&bytes[..n]).all(|f| f.is_ok());
             assert_eq!(is_whole, whole.contains(&n), "cut at {n}");
         }
+    }
+
+    #[test]
+    fn varints_have_at_most_64_bits() {
+        let number = |last: u8| [&[8u8][..], &[0xff; 9], &[last]].concat();
+        assert_eq!(Fields::new(&number(1)).next(), Some(Ok((1, Value::Varint(u64::MAX)))));
+        assert_eq!(Fields::new(&number(2)).next(), Some(Err(Malformed)));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::hello::{self, Identity, Peer};
-use crate::mpi;
+use crate::negotiation::Transports;
 use crate::outbox::Outbox;
 use crate::reader::{Incoming, Reader};
 use crate::stream::Stream;
@@ -64,16 +64,11 @@ impl Connection {
         let Connection { stream, peer, limits } = self;
         let outbox = Outbox::new(stream.try_clone()?, limits)?;
         let handler = make_handler(&outbox);
-        if limits.lends && stream.is_within_host() {
-            outbox.offer_memory()?;
-        }
-        if let Some(offer) = mpi::offer().filter(|_| !stream.is_simulated()) {
-            outbox.post(offer)?;
-        }
+        let transports = Transports::offer(outbox.clone(), &stream, &limits)?;
         let (send_outbox, receive_outbox) = (outbox.clone(), outbox.clone());
         threads::spawn("net-send", move || send_outbox.run())?;
         let receiver = threads::spawn("net-take", move || {
-            receive(Reader::with_transports(stream, limits, receive_outbox.clone()), handler, &receive_outbox);
+            receive(Reader::with_transports(stream, limits, transports), handler, &receive_outbox);
         });
         if let Err(error) = receiver {
             outbox.close(NetError::Closed);

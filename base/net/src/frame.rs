@@ -5,7 +5,7 @@
 //! 4   u64  bytes of the body
 //! 12  u8   kind of the message; 255 is a heartbeat, whose head and body are empty
 //! 13  u8   flag. 0: the body follows. Otherwise a list of the body's pieces follows in its place, and the body is
-//!          1: in the sender's memory (`memory`), 2: sent by MPI (`mpi`)
+//!          1: in the sender's memory (`memory`), 2: sent by a fabric (`negotiation`)
 //! 14  2 bytes, zero
 //! 16  head
 //!     body
@@ -28,14 +28,14 @@ pub(crate) const MEMORY_OFFER: u8 = 254;
 pub(crate) const MEMORY_READS: u8 = 253;
 /// The kind of the frame that releases a body in the receiving end's memory.
 pub(crate) const MEMORY_RELEASE: u8 = 252;
-/// The kind of the frame that names the sender's MPI world.
-pub(crate) const MPI_OFFER: u8 = 251;
+/// The kind of the frame that has the sender's address in a fabric.
+pub(crate) const FABRIC_OFFER: u8 = 251;
 /// The first of the kinds that belong to the connection's own protocol.
-pub const FIRST_CONTROL_KIND: u8 = MPI_OFFER;
+pub const FIRST_CONTROL_KIND: u8 = FABRIC_OFFER;
 /// The flag of a frame whose body lies in the sender's memory.
 pub(crate) const IN_MEMORY: u8 = 1;
-/// The flag of a frame whose body is sent by MPI.
-pub(crate) const BY_MPI: u8 = 2;
+/// The flag of a frame whose body is sent by a fabric.
+pub(crate) const BY_FABRIC: u8 = 2;
 
 /// A piece of a frame's body, which lives until it is sent.
 pub type Body = Box<dyn AsRef<[u8]> + Send>;
@@ -80,19 +80,19 @@ impl Frame {
 /// A frame to be written: with its body, or with a list of the body's pieces in place of the body.
 pub(crate) struct Outgoing {
     frame: Frame,
-    flags: u8,
+    flag: u8,
 }
 
 impl From<Frame> for Outgoing {
     fn from(frame: Frame) -> Outgoing {
-        Outgoing { frame, flags: 0 }
+        Outgoing { frame, flag: 0 }
     }
 }
 
 impl Outgoing {
     /// A frame with `list` in the body's place.
-    pub fn with_list(kind: u8, head: Vec<u8>, flags: u8, list: Vec<u8>) -> Outgoing {
-        Outgoing { frame: Frame { kind, head, body: vec![Box::new(list)] }, flags }
+    pub fn with_list(kind: u8, head: Vec<u8>, flag: u8, list: Vec<u8>) -> Outgoing {
+        Outgoing { frame: Frame { kind, head, body: vec![Box::new(list)] }, flag }
     }
 
     /// The number of bytes that are written.
@@ -106,7 +106,7 @@ impl Outgoing {
         prefix[..4].copy_from_slice(&(self.frame.head.len() as u32).to_le_bytes());
         prefix[4..12].copy_from_slice(&self.frame.body_len().to_le_bytes());
         prefix[12] = self.frame.kind;
-        prefix[13] = self.flags;
+        prefix[13] = self.flag;
         prefix
     }
 
@@ -128,6 +128,11 @@ impl Outgoing {
         }
         Ok(())
     }
+}
+
+/// The error of bytes that are no frame.
+pub(crate) fn malformed_frame() -> NetError {
+    NetError::Protocol("what came is no frame".into())
 }
 
 /// Returns `Ok` where an interrupted call should be repeated. A call that timed out means that the other end is silent.

@@ -1,9 +1,10 @@
 //! Framed channels between the processes of a job.
 //!
 //! In the order in which a channel is set up: the address at which a process listens ([`Address`]), the handshake
-//! ([`Identity`], [`hello`]), the frames that a connection carries ([`frame`], `reader`), the transports that carry
-//! large bodies outside it (`transport`), within a host (`memory`) or by MPI (`mpi`, a feature), then the sender
-//! ([`Outbox`]) and the receiver ([`Channel`], [`Handler`]).
+//! ([`Identity`], [`hello`]), the frames that a connection carries ([`frame`]), the transports that carry large bodies
+//! outside it ([`Transport`]), within a host (`memory`), the sender ([`Outbox`]), the agreement of both ends on a
+//! transport (`negotiation`), which may be another crate's ([`Fabric`]), then the receiver (`reader`, [`Channel`],
+//! [`Handler`]).
 //!
 //! Every wait is bounded: a connection is closed where a step of its handshake takes longer than [`Limits::hello`], and
 //! counts as lost where nothing was received for [`Limits::silence`]; heartbeats fill pauses. Before its handshake a
@@ -17,11 +18,7 @@ pub mod frame;
 pub mod hello;
 mod listener;
 mod memory;
-#[cfg(feature = "mpi")]
-pub mod mpi;
-#[cfg(not(feature = "mpi"))]
-#[path = "no_mpi.rs"]
-mod mpi;
+mod negotiation;
 mod outbox;
 mod reader;
 pub mod simulated;
@@ -37,10 +34,12 @@ pub use channel::{Channel, Connection, Handler};
 pub use frame::{Body, Frame};
 pub use hello::{Identity, Peer};
 pub use listener::Listener;
+pub use negotiation::{Fabric, set_fabric};
 pub use outbox::Outbox;
 pub use reader::Incoming;
 pub use stream::Stream;
 pub use tls::{Security, SecurityError};
+pub use transport::{BodySource, Transport, check_under_way};
 
 /// The limits of a connection's memory and time.
 #[derive(Debug, Clone, Copy)]
@@ -110,14 +109,9 @@ pub enum NetError {
         /// The limit, in the same unit.
         limit: u64,
     },
-    /// A call of MPI failed.
-    #[error("MPI: {call} failed with code {code}")]
-    Mpi {
-        /// The function's name.
-        call: &'static str,
-        /// MPI's error code.
-        code: i32,
-    },
+    /// A transport other than the connection failed.
+    #[error("{0}")]
+    Transport(String),
     /// The address cannot be used.
     #[error(transparent)]
     Address(#[from] AddressError),

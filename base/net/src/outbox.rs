@@ -5,15 +5,15 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use threads::Condvar;
 
-use crate::frame::{Frame, HEARTBEAT, Outgoing};
+use crate::frame::{BY_FABRIC, Frame, HEARTBEAT, IN_MEMORY, Outgoing};
 use crate::memory::lender::Lender;
-use crate::mpi;
 use crate::stream::Stream;
-use crate::transport::{Transport, is_sent_outside};
+use crate::transport::{Transport, check_under_way, is_sent_outside};
 use crate::{Limits, NetError};
 
 /// Frames up to this size, in bytes, may be sent in the caller's thread.
@@ -32,8 +32,8 @@ struct Shared {
     stream: Stream,
     limits: Limits,
     lender: Lender,
-    /// The other end's place in the MPI world, if both ends are of the same one.
-    mpi: OnceLock<mpi::Peer>,
+    /// The transport to the other end by the fabric that both are in, if there is one.
+    fabric: OnceLock<Box<dyn Transport>>,
 }
 
 #[derive(Default)]
@@ -54,14 +54,9 @@ impl Outbox {
             stream,
             limits,
             lender: Lender::new(),
-            mpi: OnceLock::new(),
+            fabric: OnceLock::new(),
         };
         Ok(Outbox(Arc::new(shared)))
-    }
-
-    /// Offers the other end to read bodies from this process's memory.
-    pub(crate) fn offer_memory(&self) -> Result<(), NetError> {
-        self.post(self.0.lender.offer())
     }
 
     /// Lends bodies in this process's memory to the other end.
@@ -69,45 +64,47 @@ impl Outbox {
         &self.0.lender
     }
 
-    /// Sends large bodies to this MPI peer from now on.
-    pub(crate) fn set_mpi(&self, peer: mpi::Peer) {
+    /// Sends large bodies by this transport from now on.
+    pub(crate) fn set_fabric(&self, transport: Box<dyn Transport>) {
         // A second offer is ignored.
-        let _ = self.0.mpi.set(peer);
+        let _ = self.0.fabric.set(transport);
     }
 
     /// How long the other end may be silent.
-    #[cfg(feature = "mpi")]
-    pub(crate) fn silence(&self) -> std::time::Duration {
+    pub fn silence(&self) -> Duration {
         self.0.limits.silence
     }
 
     /// The number of bodies that were lent to the other end.
     pub fn n_lent(&self) -> u64 {
-        self.0.lender.n_lent()
+        self.0.lender.n_sent()
     }
 
-    /// The number of bodies that were sent by MPI.
-    pub fn n_by_mpi(&self) -> u64 {
-        self.0.mpi.get().map_or(0, mpi::Peer::n_sent)
+    /// The number of bodies that were sent by a fabric.
+    pub fn n_by_fabric(&self) -> u64 {
+        self.0.fabric.get().map_or(0, |fabric| fabric.n_sent())
     }
 
-    /// The transport of large bodies outside the connection, if there is one. Within a host, memory comes before MPI.
-    fn transport(&self) -> Option<&dyn Transport> {
+    /// The transport of large bodies outside the connection, if there is one, with the flag of their frames. Within a
+    /// host, memory comes before a fabric.
+    fn transport(&self) -> Option<(&dyn Transport, u8)> {
         match self.0.lender.is_readable() {
-            true => Some(&self.0.lender),
-            false => self.0.mpi.get().map(|peer| peer as &dyn Transport),
+            true => Some((&self.0.lender, IN_MEMORY)),
+            false => self.0.fabric.get().map(|fabric| (&**fabric, BY_FABRIC)),
         }
     }
 
     /// Hands the frame's body to a transport, if there is one for it, and returns what goes over the connection.
     fn prepare(&self, frame: Frame) -> Result<Outgoing, NetError> {
         frame.check(&self.0.limits)?;
-        let Some(transport) = self.transport().filter(|_| is_sent_outside(&frame)) else { return Ok(frame.into()) };
+        let Some((transport, flag)) = self.transport().filter(|_| is_sent_outside(&frame)) else {
+            return Ok(frame.into());
+        };
         self.check_open()?;
         let bytes = frame.body_len();
         let Frame { kind, head, body } = frame;
         let list = transport.send(body, bytes, &self.0.limits)?;
-        Ok(Outgoing::with_list(kind, head, transport.flag(), list))
+        Ok(Outgoing::with_list(kind, head, flag, list))
     }
 
     /// Sends a frame, in this thread if the frame is small and no other waits. That may block until the other end
@@ -142,9 +139,7 @@ impl Outbox {
             return Err(error.clone());
         }
         let bytes = queue.bytes.saturating_add(len);
-        if bytes > self.0.limits.outbox {
-            return Err(NetError::TooLarge { what: "what waits to be sent", bytes, limit: self.0.limits.outbox });
-        }
+        check_under_way(bytes, &self.0.limits)?;
         queue.bytes = bytes;
         queue.frames.push_back(frame);
         self.0.changed.notify_one();

@@ -1,15 +1,9 @@
 //! Receiving frames: a head is read into memory, a body directly into the handler's buffer.
 
 use std::io::{BufReader, Read};
-use std::sync::Arc;
 
-use crate::frame::{
-    BY_MPI, FIRST_CONTROL_KIND, Frame, HEARTBEAT, IN_MEMORY, MEMORY_OFFER, MEMORY_READS, MEMORY_RELEASE, MPI_OFFER,
-    PREFIX, check, check_retry,
-};
-use crate::memory::{BorrowedBody, RemoteMemory};
-use crate::mpi;
-use crate::outbox::Outbox;
+use crate::frame::{BY_FABRIC, FIRST_CONTROL_KIND, HEARTBEAT, PREFIX, check, check_retry, malformed_frame};
+use crate::negotiation::Transports;
 use crate::stream::Stream;
 use crate::transport::{BodySource, MAX_LIST};
 use crate::{Limits, NetError};
@@ -25,46 +19,6 @@ pub(crate) struct Reader<R = Stream> {
     source: Option<Box<dyn BodySource>>,
     /// `None` where the connection takes no bodies by other transports.
     transports: Option<Transports>,
-}
-
-/// The transports other than the connection that its two ends have agreed on.
-struct Transports {
-    /// Sends answers to the other end's offers.
-    outbox: Outbox,
-    /// The other end's memory, where it can be read.
-    memory: Option<Arc<RemoteMemory>>,
-}
-
-impl Transports {
-    /// Handles a frame of the connection's own protocol.
-    fn handle(&mut self, kind: u8, head: &[u8]) -> Result<(), NetError> {
-        match kind {
-            MEMORY_OFFER => {
-                self.memory = RemoteMemory::from_offer(head).map(Arc::new);
-                if self.memory.is_some() {
-                    self.outbox.post(Frame::message(MEMORY_READS, Vec::new()))?;
-                }
-            }
-            MEMORY_READS => self.outbox.lender().set_readable(),
-            MPI_OFFER => mpi::Peer::from_offer(head).into_iter().for_each(|peer| self.outbox.set_mpi(peer)),
-            MEMORY_RELEASE => {
-                let ticket = head.try_into().map_err(|_| malformed_frame())?;
-                self.outbox.lender().release(u64::from_le_bytes(ticket));
-            }
-            _ => return Err(malformed_frame()),
-        }
-        Ok(())
-    }
-
-    /// Opens the body that `list` describes; returns it with its length in bytes.
-    fn open_source(&self, flags: u8, list: &[u8]) -> Option<(Box<dyn BodySource>, u64)> {
-        if flags == IN_MEMORY {
-            let (borrowed, bytes) = BorrowedBody::parse(list, self.memory.as_ref()?, &self.outbox)?;
-            return Some((Box::new(borrowed), bytes));
-        }
-        let (messages, bytes) = mpi::MpiBody::parse(list, &self.outbox)?;
-        Some((Box::new(messages), bytes))
-    }
 }
 
 /// A received frame: its head, and its body, which is yet to be read.
@@ -89,9 +43,9 @@ impl<R: Read> Reader<R> {
         Reader { from, limits, head: Vec::new(), body_left: 0, source: None, transports: None }
     }
 
-    /// A reader that also takes bodies from the other end's memory and by MPI, and answers offers over `outbox`.
-    pub fn with_transports(from: R, limits: Limits, outbox: Outbox) -> Reader<R> {
-        Reader { transports: Some(Transports { outbox, memory: None }), ..Reader::new(from, limits) }
+    /// A reader that also takes bodies by other transports, and handles the offers of them.
+    pub fn with_transports(from: R, limits: Limits, transports: Transports) -> Reader<R> {
+        Reader { transports: Some(transports), ..Reader::new(from, limits) }
     }
 
     /// Reads the next frame for the handler; frames of the connection's own protocol are handled here.
@@ -100,16 +54,16 @@ impl<R: Read> Reader<R> {
             self.skip_body()?;
             let mut prefix = [0; PREFIX];
             self.fill(&mut prefix)?;
-            let Prefix { head_len, body_len, kind, flags } = parse(&prefix)?;
+            let Prefix { head_len, body_len, kind, flag } = parse(&prefix)?;
             let is_control = kind >= FIRST_CONTROL_KIND;
-            if flags > BY_MPI || (is_control && (head_len > MAX_CONTROL_HEAD || body_len > 0)) {
+            if flag > BY_FABRIC || (is_control && (head_len > MAX_CONTROL_HEAD || body_len > 0)) {
                 return Err(malformed_frame());
             }
             check(u64::from(head_len), body_len, &self.limits)?;
             self.read_head(head_len as usize)?;
             self.body_left = body_len;
-            if flags != 0 {
-                self.read_list(flags)?;
+            if flag != 0 {
+                self.read_list(flag)?;
             }
             match (kind, &mut self.transports) {
                 (HEARTBEAT, _) => {}
@@ -122,7 +76,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads the list that stands in the body's place, and opens the body that it describes.
-    fn read_list(&mut self, flags: u8) -> Result<(), NetError> {
+    fn read_list(&mut self, flag: u8) -> Result<(), NetError> {
         let malformed_list = || {
             NetError::Protocol("a body outside the connection, which nobody asked for or whose list is damaged".into())
         };
@@ -132,7 +86,7 @@ impl<R: Read> Reader<R> {
         let mut list = vec![0; self.body_left as usize];
         self.fill(&mut list)?;
         self.body_left = 0;
-        let opened = self.transports.as_ref().and_then(|transports| transports.open_source(flags, &list));
+        let opened = self.transports.as_ref().and_then(|transports| transports.open(flag, &list));
         let (source, bytes) = opened.ok_or_else(malformed_list)?;
         self.source = Some(source);
         check(0, bytes, &self.limits)?;
@@ -203,19 +157,15 @@ struct Prefix {
     head_len: u32,
     body_len: u64,
     kind: u8,
-    flags: u8,
+    flag: u8,
 }
 
 fn parse(prefix: &[u8; PREFIX]) -> Result<Prefix, NetError> {
     let (head_len, rest) = prefix.split_first_chunk().ok_or_else(malformed_frame)?;
-    let (body_len, &[kind, flags, 0, 0]) = rest.split_first_chunk().ok_or_else(malformed_frame)? else {
+    let (body_len, &[kind, flag, 0, 0]) = rest.split_first_chunk().ok_or_else(malformed_frame)? else {
         return Err(malformed_frame());
     };
-    Ok(Prefix { head_len: u32::from_le_bytes(*head_len), body_len: u64::from_le_bytes(*body_len), kind, flags })
-}
-
-fn malformed_frame() -> NetError {
-    NetError::Protocol("what came is no frame".into())
+    Ok(Prefix { head_len: u32::from_le_bytes(*head_len), body_len: u64::from_le_bytes(*body_len), kind, flag })
 }
 
 impl<R: Read> Incoming<'_, R> {
@@ -259,7 +209,7 @@ impl<R: Read> Incoming<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Body, Outgoing};
+    use crate::frame::{Body, Frame, Outgoing};
     use std::time::Duration;
 
     use proptest::prelude::*;

@@ -1,6 +1,5 @@
 //! Transports of large bodies outside a connection: the frame's flag names the transport, and in the body's place the
-//! frame carries a list by which the other end fetches the body. Frames of the connection's own protocol negotiate
-//! transports: `memory` where both ends are on one host, `mpi` where both are in one MPI world.
+//! frame carries a list by which the other end fetches the body.
 
 use crate::frame::{Body, Frame};
 use crate::{Limits, NetError};
@@ -20,15 +19,15 @@ pub fn is_sent_outside(frame: &Frame) -> bool {
 
 /// A transport of bodies.
 pub trait Transport: Send + Sync {
-    /// The flag of frames whose bodies go by this transport.
-    fn flag(&self) -> u8;
-
     /// Sends a body of `bytes`, which the transport owns until it is sent. Returns the list for the other end. Never
     /// waits.
     ///
     /// # Errors
     /// More than [`Limits::outbox`] bytes would be under way.
     fn send(&self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError>;
+
+    /// The number of bodies that were sent so far.
+    fn n_sent(&self) -> u64;
 }
 
 /// A body that is received outside the connection.
@@ -46,7 +45,10 @@ pub trait BodySource: Send {
     fn release(self: Box<Self>) -> Result<(), NetError>;
 }
 
-/// Returns an error where more `bytes` would be under way than `limits` allow.
+/// Checks that so many `bytes` may be under way at once.
+///
+/// # Errors
+/// They are more than [`Limits::outbox`].
 pub fn check_under_way(bytes: u64, limits: &Limits) -> Result<(), NetError> {
     match bytes > limits.outbox {
         true => Err(NetError::TooLarge { what: "what waits to be sent", bytes, limit: limits.outbox }),

@@ -1,7 +1,7 @@
-//! A convolution as a library of the device is told of it, and of a node's convolution as one of those.
+//! A convolution as a library of the device takes it, and a node's convolution as one of those.
 
 use engine::DType;
-use engine::window::Axis;
+use engine::window::{Axis, WindowGeometry};
 
 use crate::matrix_type::MatrixType;
 
@@ -72,8 +72,8 @@ impl Convolution {
 /// A node's convolution for a library, whose zeros are as many before as behind the image: where a node's are not, the image is
 /// copied into a larger (or smaller) one that has them in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Given {
-    /// What the library is told.
+pub struct PaddedConvolution {
+    /// What the library computes.
     pub convolution: Convolution,
     /// Where the node's image begins in the library's; `None`: they are the same.
     pub begin: Option<[usize; 2]>,
@@ -90,17 +90,11 @@ fn along(axis: &Axis) -> Option<(usize, usize, Option<usize>)> {
     Some((whole, 0, Some(axis.before)))
 }
 
-/// What a library is told of a convolution of `batch` images, of so many channels, with filters of `each` channels, to `to`
-/// channels. `None`: it has no such elements, something is empty, or too large.
+/// A convolution for a library. `None`: it has no such elements, something is empty, or too large.
 ///
 /// Channels lie last where tensor cores compute (16 bits, or 10 bits of mantissa), first for f32: this is what cuDNN is quick at,
 /// and what TensorFlow does.
-pub fn describe(
-    dtype: DType,
-    allows_tf32: bool,
-    (batch, channels, each, to): (usize, usize, usize, usize),
-    axes: [&Axis; 2],
-) -> Option<Given> {
+pub fn describe(dtype: DType, allows_tf32: bool, g: &WindowGeometry) -> Option<PaddedConvolution> {
     let of = match dtype {
         DType::F32 if allows_tf32 => MatrixType::Tf32,
         DType::F32 => MatrixType::F32,
@@ -108,34 +102,42 @@ pub fn describe(
         DType::BF16 => MatrixType::Bf16,
         _ => return None,
     };
-    let [y, x] = axes.map(along);
+    let axes = [g.axes[1], g.axes[2]];
+    let [y, x] = axes.each_ref().map(along);
     let (y, x) = (y?, x?);
-    let of_both = |f: fn(&Axis) -> usize| axes.map(f);
     let convolution = Convolution {
         of,
         channels_last: of != MatrixType::F32,
-        batch,
-        channels,
-        to,
-        groups: channels.checked_div(each)?,
+        batch: g.batch,
+        channels: g.channels,
+        to: g.out_channels,
+        groups: g.groups(),
         image: [y.0, x.0],
-        window: of_both(|a| a.window),
+        window: axes.map(|a| a.window),
         padding: [y.1, x.1],
-        stride: of_both(|a| a.stride),
-        dilation: of_both(|a| a.dilation),
+        stride: axes.map(|a| a.stride),
+        dilation: axes.map(|a| a.dilation),
     };
     convolution.lengths()?;
     let begin = (y.2.is_some() || x.2.is_some()).then(|| [y.2.unwrap_or(0), x.2.unwrap_or(0)]);
-    Some(Given { convolution, begin })
+    Some(PaddedConvolution { convolution, begin })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn given(input: usize, window: usize, stride: usize, before: usize, output: usize) -> Option<Given> {
-        let axis = Axis { input, window, stride, dilation: 1, before, output };
-        describe(DType::F32, false, (2, 6, 3, 4), [&axis, &Axis { input: 5, window: 1, output: 5, ..Axis::single() }])
+    fn given(input: usize, window: usize, stride: usize, before: usize, output: usize) -> Option<PaddedConvolution> {
+        let y = Axis { input, window, stride, dilation: 1, before, output };
+        let x = Axis { input: 5, window: 1, output: 5, ..Axis::single() };
+        describe(DType::F32, false, &geometry((2, 6, 3, 4), [y, x]))
+    }
+
+    fn geometry(
+        (batch, channels, filter_channels, out_channels): (usize, usize, usize, usize),
+        [y, x]: [Axis; 2],
+    ) -> WindowGeometry {
+        WindowGeometry { batch, axes: [Axis::single(), y, x], n_spatial: 2, channels, filter_channels, out_channels }
     }
 
     #[test]
@@ -162,12 +164,12 @@ mod tests {
     fn what_a_library_cannot_have_is_not_told() {
         assert_eq!(given(8, 3, 1, 1, 0), None);
         assert_eq!(given(1 << 40, 1, 1, 0, 1 << 40), None);
-        let axis = Axis::single();
-        assert_eq!(describe(DType::F64, false, (1, 1, 1, 1), [&axis, &axis]), None);
-        assert_eq!(describe(DType::F16, false, (0, 1, 1, 1), [&axis, &axis]), None);
-        assert_eq!(describe(DType::F16, false, (1, 0, 0, 1), [&axis, &axis]), None);
+        let single = |sizes| geometry(sizes, [Axis::single(); 2]);
+        assert_eq!(describe(DType::F64, false, &single((1, 1, 1, 1))), None);
+        assert_eq!(describe(DType::F16, false, &single((0, 1, 1, 1))), None);
+        assert_eq!(describe(DType::F16, false, &single((1, 0, 0, 1))), None);
         let of = |dtype, allows| {
-            let c = describe(dtype, allows, (1, 1, 1, 1), [&axis, &axis]).unwrap().convolution;
+            let c = describe(dtype, allows, &single((1, 1, 1, 1))).unwrap().convolution;
             (c.of, c.channels_last)
         };
         assert_eq!(of(DType::F32, true), (MatrixType::Tf32, true));

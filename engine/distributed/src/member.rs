@@ -1,10 +1,10 @@
 //! A cluster of the processes that one launcher of MPI started, `mpirun -n 1 CLIENT : -n N WORKER` or one of Slurm's: by MPI they tell
-//! each other where they listen, and large tensors go between them that way ([`net::mpi`]).
+//! each other where they listen, and large tensors go between them that way ([`net_mpi`]).
 
 use std::time::Duration;
 
-use net::mpi::{LeaveRequest, World};
 use net::{Address, NetError, Security};
+use net_mpi::{LeaveRequest, World};
 
 use crate::cluster::{Certificates, Cluster, ClusterError, TaskName};
 use crate::environment;

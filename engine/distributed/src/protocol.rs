@@ -15,11 +15,11 @@ pub use generated::*;
 /// A message that is the head of frames of a kind.
 pub trait Head: Message + Default {
     /// The kind.
-    const KIND: u8;
+    const KIND: FrameKind;
 
     /// A frame with this head.
     fn frame(&self, body: Vec<Body>) -> Frame {
-        Frame { kind: Self::KIND, head: self.encode_to_vec(), body }
+        Frame { kind: Self::KIND as u8, head: self.encode_to_vec(), body }
     }
 
     /// The head of a frame of the kind.
@@ -27,14 +27,34 @@ pub trait Head: Message + Default {
     /// # Errors
     /// It is damaged.
     fn of(frame: &Incoming<'_>) -> Result<Self, NetError> {
-        Self::decode(frame.head()).map_err(|e| NetError::Protocol(format!("a message of kind {}: {e}", Self::KIND)))
+        Self::decode(frame.head()).map_err(|e| NetError::Protocol(format!("a message of kind {:?}: {e}", Self::KIND)))
     }
 }
 
 macro_rules! kinds {
-    ($($message:ident = $kind:literal),* $(,)?) => {
+    ($($message:ident = $number:literal),*; $other:ident = $other_number:literal) => {
+        /// The kinds of frames. The head of each but the last is the message of the same name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum FrameKind {
+            $($message = $number,)*
+            /// The head is the next bytes of a stream ([`crate::side`]).
+            $other = $other_number,
+        }
+
+        impl TryFrom<u8> for FrameKind {
+            type Error = NetError;
+
+            fn try_from(number: u8) -> Result<FrameKind, NetError> {
+                match number {
+                    $($number => Ok(FrameKind::$message),)*
+                    $other_number => Ok(FrameKind::$other),
+                    _ => Err(NetError::Protocol(format!("no frame has kind {number}"))),
+                }
+            }
+        }
+
         $(impl Head for $message {
-            const KIND: u8 = $kind;
+            const KIND: FrameKind = FrameKind::$message;
         })*
     };
 }
@@ -50,8 +70,8 @@ kinds!(
     Reset = 9,
     Push = 10,
     Broken = 11,
-    // 12: `side::BYTES`.
-    Stalled = 13,
+    Stalled = 13;
+    Bytes = 12
 );
 
 impl Failure {

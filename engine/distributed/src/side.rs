@@ -13,11 +13,10 @@ use std::sync::Arc;
 use net::{Connection, Frame, Handler, Identity, Incoming, Limits, NetError, Security};
 
 use crate::cluster::{Cluster, TaskName};
+use crate::protocol::FrameKind;
 
 /// How who opens a stream calls itself; what the stream is for follows.
 pub(crate) const PREFIX: &str = "stream:";
-/// The kind of its frames.
-const BYTES: u8 = 12;
 /// Bytes of a frame.
 const PIECE: usize = 32 << 10;
 
@@ -52,7 +51,7 @@ pub(crate) fn join(connection: Connection) -> Result<UnixStream, NetError> {
     threads::spawn("side-send", move || {
         let mut piece = vec![0; PIECE];
         while let Ok(n @ 1..) = from.read(&mut piece) {
-            if channel.outbox().send(Frame::message(BYTES, piece[..n].to_vec())).is_err() {
+            if channel.outbox().send(Frame::message(FrameKind::Bytes as u8, piece[..n].to_vec())).is_err() {
                 break;
             }
         }
@@ -68,9 +67,9 @@ struct Taking(UnixStream);
 
 impl Handler for Taking {
     fn frame(&mut self, frame: Incoming<'_>) -> Result<(), NetError> {
-        match frame.kind {
-            BYTES => Ok(self.0.write_all(frame.head())?),
-            kind => Err(NetError::Protocol(format!("kind {kind} in a stream of bytes"))),
+        match FrameKind::try_from(frame.kind)? {
+            FrameKind::Bytes => Ok(self.0.write_all(frame.head())?),
+            kind => Err(NetError::Protocol(format!("kind {kind:?} in a stream of bytes"))),
         }
     }
 

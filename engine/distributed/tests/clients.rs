@@ -11,7 +11,7 @@ use common::{Loopback, loopback, on};
 use distributed::{ClientSession, DistributedError, MasterOptions, Server};
 use engine::compile::placement::PlacementOptions;
 use engine::graph::Attr;
-use engine::session::CancelToken;
+use engine::session::{CancelToken, Steps};
 use engine::{DType, Graph, RunOptions, Tensor};
 
 fn served(n: usize) -> (Loopback, Server, String) {

@@ -16,7 +16,7 @@ use engine::dtype::Complex32;
 use engine::graph::{Attr, Graph, Output};
 use engine::models::MlpOptions;
 use engine::optimizer::Optimizer;
-use engine::session::{CancelToken, OnStall};
+use engine::session::{CancelToken, OnStall, Steps};
 use engine::training::mlp;
 use engine::training::{InputMode, Parallelism, TrainingOptions, build, tower_queue};
 use engine::{DType, RunOptions, Session, SessionOptions, Tensor};

@@ -11,6 +11,7 @@ use common::{Loopback, loopback};
 use distributed::MasterOptions;
 use engine::compile::placement::PlacementOptions;
 use engine::dtype::Element;
+use engine::session::Steps;
 use engine::{DType, Graph, Tensor};
 use formats::proto::GraphDef;
 use prost::Message;

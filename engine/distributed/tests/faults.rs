@@ -12,6 +12,7 @@ use distributed::{DistributedError, Master, MasterOptions, ResetWatcher, TaskNam
 use engine::device::Device;
 use engine::graph::Attr;
 use engine::resources::Variable;
+use engine::session::Steps;
 use engine::{DType, Graph, Tensor};
 use net::{Connection, Handler, Identity, Incoming, Limits, NetError};
 

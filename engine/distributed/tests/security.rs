@@ -6,6 +6,7 @@ mod common;
 
 use common::{cluster_of, limits, name, on, worker, worker_options};
 use distributed::{Master, MasterOptions, TaskName, Worker, WorkerOptions};
+use engine::session::Steps;
 use engine::{Graph, Tensor};
 use net::{Security, certify};
 use std::time::Duration;

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use formats::proto::TensorShapeProto;
 use formats::wire::{Fields, Value};
 use prost::Message;
+use prost::encoding::{decode_varint, encode_varint, fixed32, message, uint64};
 
 use super::files::{TensorInfo, with_suffix};
 use super::slice::Slice;
-use super::table::put_varint;
 use super::{CheckpointError, encode, ordered, table};
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -76,23 +76,14 @@ impl Entry {
     /// The entry of a whole tensor.
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut number = |field: u8, v: u64| {
+        for (field, v) in [(1, self.dtype as u64), (3, self.file), (4, self.offset), (5, self.size)] {
             if v != 0 {
-                out.push(field << 3);
-                put_varint(&mut out, v);
+                uint64::encode(field, &v, &mut out);
             }
-        };
-        number(1, self.dtype as u64);
-        number(3, self.file);
-        number(4, self.offset);
-        number(5, self.size);
-        let shape = shape_to_proto(&self.shape.clone().unwrap_or_default().into()).encode_to_vec();
-        out.push(2 << 3 | 2);
-        put_varint(&mut out, shape.len() as u64);
-        out.extend_from_slice(&shape);
+        }
+        message::encode(2, &shape_to_proto(&self.shape.clone().unwrap_or_default().into()), &mut out);
         if self.crc != 0 {
-            out.push(6 << 3 | 5);
-            out.extend_from_slice(&self.crc.to_le_bytes());
+            fixed32::encode(6, &self.crc, &mut out);
         }
         out
     }
@@ -243,8 +234,7 @@ fn strings(bytes: &[u8], n: usize) -> Option<(Vec<Vec<u8>>, u32)> {
     let mut lengths = Vec::with_capacity(n);
     let mut crc = 0;
     for _ in 0..n {
-        let (len, more) = read_varint(rest)?;
-        rest = more;
+        let len = decode_varint(&mut rest).ok()?;
         crc = match u32::try_from(len) {
             Ok(len) => crc32c::crc32c_append(crc, &len.to_le_bytes()),
             Err(_) => crc32c::crc32c_append(crc, &len.to_le_bytes()),
@@ -264,12 +254,6 @@ fn strings(bytes: &[u8], n: usize) -> Option<(Vec<Vec<u8>>, u32)> {
         rest = more;
     }
     rest.is_empty().then_some((out, crc))
-}
-
-fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let n = bytes.iter().take(10).position(|b| *b < 0x80)?;
-    let value = bytes[..=n].iter().enumerate().fold(0u64, |v, (i, b)| v | u64::from(b & 0x7f) << (7 * i));
-    Some((value, &bytes[n + 1..]))
 }
 
 /// The files of a bundle of whole tensors: the index, and one data file.
@@ -304,7 +288,7 @@ pub(super) fn write(tensors: &BTreeMap<String, Tensor>) -> Result<(Vec<u8>, Vec<
 fn append_strings(data: &mut Vec<u8>, all: &[Vec<u8>]) -> u32 {
     let mut crc = 0;
     for s in all {
-        put_varint(data, s.len() as u64);
+        encode_varint(s.len() as u64, data);
         crc = match u32::try_from(s.len()) {
             Ok(len) => crc32c::crc32c_append(crc, &len.to_le_bytes()),
             Err(_) => crc32c::crc32c_append(crc, &(s.len() as u64).to_le_bytes()),

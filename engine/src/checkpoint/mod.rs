@@ -6,7 +6,27 @@
 //! written under another name, synced, renamed, and its folder synced. TensorFlow's tensor bundles and older tables are
 //! read as well (`bundle`, `v1`).
 //!
-//! [`Checkpoint`] reads any of these; [`write_shard`] and [`merge`] write; [`Saver`] keeps the checkpoints of a session.
+//! [`Checkpoint`] reads any of these; [`write_shard`] and [`merge`] write; [`Saver`] keeps the checkpoints of a session:
+//!
+//! ```
+//! # use engine::checkpoint::{Saver, SaverOptions};
+//! # use engine::prelude::*;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let g = Graph::new();
+//! let v = g.variable("v", Tensor::vector(&[1f32, 2.0]));
+//! let session = Session::new(&g, SessionOptions::default())?;
+//! session.step().target(v.init).run()?;
+//! Saver::new(folder, SaverOptions::default())?.save(&session, 100)?;
+//!
+//! let later = Session::new(&g, SessionOptions::default())?;
+//! let restored = Saver::new(folder, SaverOptions::default())?.restore(&later)?;
+//! assert_eq!(restored.map(|restored| restored.step), Some(100));
+//! assert_eq!(later.step().fetch(v.value).run()?, [Tensor::vector(&[1f32, 2.0])]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod bundle;
 pub(crate) mod encode;
@@ -37,5 +57,4 @@ pub use state::{AsCheckpointed, CHECKPOINTED, Checkpointed, Fields};
 pub use store::FileStore;
 #[cfg(feature = "s3")]
 pub use store::ObjectStoreFiles;
-pub(crate) use table::put_varint;
 pub use write::{Saved, merge, write_bundle, write_shard};

@@ -16,7 +16,7 @@ use super::{Checkpoint, CheckpointError};
 use crate::graph::Graph;
 use crate::session::Session;
 
-/// What can be chosen for a [`Saver`].
+/// What can be chosen for a [`Saver`]. The default: `model-STEP`, the last 5 are kept, and none is saved but by [`Saver::save`].
 #[derive(Debug, Clone)]
 pub struct SaverOptions {
     /// What the checkpoints are called: `NAME-STEP`.

@@ -14,8 +14,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::CheckpointError;
 use formats::tfrecord::masked_crc;
+use prost::encoding::{decode_varint, encode_varint};
+
+use super::CheckpointError;
 
 const FOOTER: usize = 48;
 const MAGIC: [u8; 8] = [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb];
@@ -34,12 +36,8 @@ pub(super) fn read(path: &Path, file: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>
     let footer = file.len().checked_sub(FOOTER).map(|at| &file[at..]);
     let footer = footer.filter(|f| f.ends_with(&MAGIC)).ok_or_else(|| bad("it is no table (the footer is missing)"))?;
     let mut rest = footer;
-    let handles = (|| {
-        varint(&mut rest)?;
-        varint(&mut rest)?;
-        handle(&mut rest)
-    })();
-    let index = handles.ok_or_else(|| bad("the footer is not sound"))?;
+    let index = handle(&mut rest).and_then(|_metaindex| handle(&mut rest));
+    let index = index.ok_or_else(|| bad("the footer is not sound"))?;
     let mut all = BTreeMap::new();
     for (_, value) in entries(path, &block(path, file, index)?)? {
         let at = handle(&mut value.as_slice()).ok_or_else(|| bad("an entry of the index is not sound"))?;
@@ -52,21 +50,12 @@ pub(super) fn read(path: &Path, file: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>
     Ok(all)
 }
 
-fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, more) = rest.split_first()?;
-        *rest = more;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
+fn number(rest: &mut &[u8]) -> Option<usize> {
+    usize::try_from(decode_varint(rest).ok()?).ok()
 }
 
 fn handle(rest: &mut &[u8]) -> Option<(usize, usize)> {
-    Some((usize::try_from(varint(rest)?).ok()?, usize::try_from(varint(rest)?).ok()?))
+    Some((number(rest)?, number(rest)?))
 }
 
 /// A block's contents, decompressed, after its checksum was compared.
@@ -102,8 +91,8 @@ fn entries(path: &Path, block: &[u8]) -> Result<Vec<Entry>, CheckpointError> {
     let mut rest = &rest[..end];
     let mut out: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     while !rest.is_empty() {
-        let mut number = || varint(&mut rest).and_then(|n| usize::try_from(n).ok());
-        let (shared, more, len) = (number().ok_or_else(bad)?, number().ok_or_else(bad)?, number().ok_or_else(bad)?);
+        let mut next = || number(&mut rest).ok_or_else(bad);
+        let (shared, more, len) = (next()?, next()?, next()?);
         let before = out.last().map(|(key, _)| key.as_slice()).unwrap_or_default();
         let mut key = before.get(..shared).ok_or_else(bad)?.to_vec();
         let (suffix, tail) = rest.split_at_checked(more).ok_or_else(bad)?;
@@ -155,9 +144,9 @@ impl Block {
             }
             false => self.last_key.iter().zip(key).take_while(|(a, b)| a == b).count(),
         };
-        put_varint(&mut self.bytes, shared as u64);
-        put_varint(&mut self.bytes, (key.len() - shared) as u64);
-        put_varint(&mut self.bytes, value.len() as u64);
+        for n in [shared, key.len() - shared, value.len()] {
+            encode_varint(n as u64, &mut self.bytes);
+        }
         self.bytes.extend_from_slice(&key[shared..]);
         self.bytes.extend_from_slice(value);
         self.last_key = key.to_vec();
@@ -173,22 +162,14 @@ impl Block {
         done.restarts.iter().for_each(|r| done.bytes.extend_from_slice(&r.to_le_bytes()));
         done.bytes.extend_from_slice(&(done.restarts.len() as u32).to_le_bytes());
         let mut handle = Vec::new();
-        put_varint(&mut handle, file.len() as u64);
-        put_varint(&mut handle, done.bytes.len() as u64);
+        encode_varint(file.len() as u64, &mut handle);
+        encode_varint(done.bytes.len() as u64, &mut handle);
         done.bytes.push(0);
         let crc = masked_crc(&done.bytes);
         file.append(&mut done.bytes);
         file.extend_from_slice(&crc.to_le_bytes());
         handle
     }
-}
-
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 #[cfg(test)]

@@ -20,5 +20,5 @@ pub(crate) use compiler::{CompileOptions, Compiler, Rewritten};
 pub use error::CompileError;
 pub use node_kernels::{Numerics, SharedKernels};
 pub use pipeline::{PIPELINE, PassReport, Passes};
-pub(crate) use signature::Signature;
+pub use signature::Signature;
 pub use work_graph::{NewNode, Pair, Source, Use, Uses, WorkFeed, WorkGraph, WorkId, WorkNode};

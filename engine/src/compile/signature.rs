@@ -4,11 +4,11 @@ use crate::graph::{NodeId, Output};
 
 /// What a step is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Signature {
+pub struct Signature {
     /// Outputs whose values the caller gives.
-    pub feeds: Vec<Output>,
+    pub(crate) feeds: Vec<Output>,
     /// Outputs whose values the caller wants.
-    pub fetches: Vec<Output>,
+    pub(crate) fetches: Vec<Output>,
     /// Nodes that shall run.
-    pub targets: Vec<NodeId>,
+    pub(crate) targets: Vec<NodeId>,
 }

@@ -106,7 +106,7 @@ fn same_again(c: &GradientContext<'_>, op: &str) -> Done {
 
 /// A vector of one number as a scalar.
 fn scalar(vector: Value<'_>) -> Value<'_> {
-    vector.reshape(&[][..])
+    vector.reshape([] as [i32; 0])
 }
 
 /// The elements of a vector from `begin` to before `end`, which are vectors of one number.

@@ -13,6 +13,20 @@ use crate::ops::{Budget, Library, Port};
 use crate::shape::PartialShape;
 
 /// A handle to a graph, with the context in which it adds nodes.
+///
+/// ```
+/// # use engine::{DType, Graph, Tensor};
+/// # fn main() -> Result<(), engine::Error> {
+/// let g = Graph::new();
+/// let b = g.variable("b", Tensor::from_vec([100], vec![0.0f32; 100])?); // 100-d vector
+/// let w = g.variable("W", Tensor::from_vec([784, 100], vec![0.5f32; 78400])?); // 784x100 matrix
+/// let x = g.placeholder("x", DType::F32, [None, Some(784)]);
+/// let relu = (x.matmul(w.value) + b.value).relu();
+/// assert_eq!(relu.shape().to_string(), "[?,100]");
+/// g.check()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Graph {
     pub(super) nodes: Arc<RwLock<Nodes>>,

@@ -69,6 +69,20 @@ impl Graph {
     /// variables after the last iteration. The functions build with the handle they are given, and may use any value
     /// from outside. Iterations that do not depend on each other may run at once.
     ///
+    /// ```
+    /// # use engine::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// let g = Graph::new();
+    /// let x = g.placeholder("x", DType::F32, PartialShape::scalar());
+    /// let cond = |g: &Graph, vars: &[Output]| Ok(g.value(vars[0]).less(100.0).output());
+    /// let body = |g: &Graph, vars: &[Output]| Ok::<_, Error>(vec![(g.value(vars[0]) * 2.0).output()]);
+    /// let doubled = g.while_loop(&[x.output()], cond, body, &WhileOptions::default())?;
+    /// let session = Session::new(&g, SessionOptions::default())?;
+    /// assert_eq!(session.step().feed(x, 3f32).fetch(doubled[0]).run()?[0].item::<f32>()?, 192.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// What the functions return; there are no variables; `cond` gives no scalar bool; `body` gives other
     /// numbers, types or shapes of values than the loop has variables.

@@ -26,7 +26,9 @@ pub struct NodeBuilder<'g> {
 }
 
 impl Graph {
-    /// Begins a node.
+    /// Begins a node of the op `op`, with TensorFlow's inputs in TensorFlow's order, attributes and results: the raw ops of
+    /// its documentation (<https://www.tensorflow.org/api_docs/python/tf/raw_ops>). `stepscope ops` lists those that are
+    /// there, with their attributes; a program finds one in [`crate::ops::lookup`].
     pub fn add_node<'g>(&'g self, op: &'g str) -> NodeBuilder<'g> {
         NodeBuilder::new(self, op)
     }

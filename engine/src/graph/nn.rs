@@ -1,18 +1,4 @@
 //! Building neural nets: convolutions, pools, normalisation, dropout, embeddings, recurrent cells.
-//!
-//! ```
-//! # use engine::graph::Padding;
-//! # use engine::{DType, Graph, Tensor};
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let g = Graph::new();
-//! let images = g.placeholder("images", DType::F32, [None, Some(28), Some(28), Some(1)]);
-//! let filter = g.variable("filter", Tensor::from_vec([5, 5, 1, 32], vec![0.01f32; 800])?);
-//! let h = images.conv2d(filter.value, [1, 1], Padding::Same).relu();
-//! let pooled = h.max_pool([2, 2], [2, 2], Padding::Same);
-//! # assert_eq!(pooled.shape().to_string(), "[?,14,14,32]");
-//! # Ok(g.check()?)
-//! # }
-//! ```
 
 use super::value::unary;
 use super::{Attr, NodeBuilder, Output, Value};
@@ -180,8 +166,8 @@ impl<'g> Value<'g> {
     /// Rows of this value (`[n, ...]`) at `ids`, of any shape. The gradient is of those rows only: see
     /// [`crate::slices::IndexedSlices`].
     pub fn embedding_lookup(self, ids: impl Into<Output>) -> Value<'g> {
-        let axis = self.graph().constant(Tensor::scalar(0i32));
-        self.graph().add_node("GatherV2").input(self).input(ids).input(axis).value()
+        let ids: Output = ids.into();
+        self.gather(ids, 0)
     }
 
     /// Cross entropy of each row of these logits with the class in `labels`; port 1 is its gradient.
@@ -219,8 +205,6 @@ impl<'g> Value<'g> {
             };
             return if matches!(dtype, DType::F32 | DType::F64) { zeros } else { zeros.cast(dtype) };
         }
-        let [begin, size] = [g.ints(&[1]), g.ints(&[1])];
-        let units = g.add_node("Slice").input(h.with(g).shape_tensor()).input(begin).input(size).value();
-        g.fill(units, g.number(dtype, 0.0))
+        g.fill(h.with(g).shape_tensor().slice([1], [1]), g.number(dtype, 0.0))
     }
 }

@@ -1,19 +1,47 @@
 //! What a graph begins with: constants, values that are fed, variables.
 
-use super::{Graph, GraphError, NodeId, Output, Value};
+use super::{Graph, GraphError, Ints, NodeId, Output, Value};
 use crate::dtype::DType;
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 
-/// A variable in a graph.
+/// A variable in a graph, as the ids of its nodes. Optimizers take it as it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Var {
-    /// Its handle, for updates.
+    /// The variable itself, a resource: what ops that update or read it take. As one of the `xs` of
+    /// [`gradients`](crate::gradients::gradients) it gives the gradient through all reads.
     pub handle: Output,
-    /// Its value in a step, read when the step needs it.
+    /// What it holds, read once in a step that needs it: for formulas (`x.matmul(w.value)`, `g.value(w.value).l2_loss()`),
+    /// and as one of the `xs` of [`gradients`](crate::gradients::gradients) where nothing else reads the variable.
     pub value: Output,
     /// Assigns the initial value; run it once.
     pub init: NodeId,
+}
+
+impl Var {
+    /// Sets the variable to `value` when a step runs the node, as do all updates: on the variable's device. A step that
+    /// also reads the variable reads before or after it, unless one of both depends on the other.
+    pub fn assign(self, value: Value<'_>) -> NodeId {
+        self.update("AssignVariableOp", value)
+    }
+
+    /// Adds `value` to the variable.
+    pub fn assign_add(self, value: Value<'_>) -> NodeId {
+        self.update("AssignAddVariableOp", value)
+    }
+
+    /// Moves the variable towards `value`: `var -= (1 - decay) (var - value)`.
+    pub fn assign_moving_average(self, value: Value<'_>, decay: f32) -> NodeId {
+        let away = value.graph().value(self.value) - value;
+        self.update("AssignSubVariableOp", away * f64::from(1.0 - decay))
+    }
+
+    fn update(self, op: &str, value: Value<'_>) -> NodeId {
+        let (g, dtype) = (value.graph(), value.graph().value(self.value).dtype());
+        let home = g.node(self.handle.node).map(|node| node.device.clone()).unwrap_or_default();
+        let node = g.add_node(op).input(self.handle).input(value).attr("dtype", dtype);
+        node.device(&home).value().node()
+    }
 }
 
 impl Graph {
@@ -41,7 +69,8 @@ impl Graph {
         self.constant(Tensor::vector(values))
     }
 
-    /// A value that each step is fed.
+    /// A value that each step is fed: `[None, Some(2)]` is a matrix of any number of rows and two columns, `[3, 2]` one of
+    /// this shape, [`PartialShape::scalar`] a scalar.
     pub fn placeholder(&self, name: &str, dtype: DType, shape: impl Into<PartialShape>) -> Value<'_> {
         self.add_node("Placeholder").name(name).attr("dtype", dtype).attr("shape", shape.into()).value()
     }
@@ -85,8 +114,19 @@ impl Graph {
         self.add_node("ConcatV2").inputs(values).input(axis).value()
     }
 
+    /// The values, which have one shape, along a new axis.
+    pub fn stack(&self, values: &[impl Into<Output> + Copy], axis: i32) -> Value<'_> {
+        self.add_node("Pack").inputs(values).attr("axis", i64::from(axis)).value()
+    }
+
+    /// `begin`, `begin + step`, ... before `end`: scalars of one type.
+    pub fn range(&self, begin: impl Ints, end: impl Ints, step: impl Ints) -> Value<'_> {
+        let (begin, end, step) = (begin.into_output(self), end.into_output(self), step.into_output(self));
+        self.add_node("Range").input(begin).input(end).input(step).value()
+    }
+
     /// A tensor of these dimensions, every element `value`.
-    pub fn fill(&self, dims: impl super::Ints, value: impl Into<Output>) -> Value<'_> {
+    pub fn fill(&self, dims: impl Ints, value: impl Into<Output>) -> Value<'_> {
         let dims = dims.into_output(self);
         self.add_node("Fill").input(dims).input(value).value()
     }

@@ -8,6 +8,33 @@ use crate::tensor::Tensor;
 
 impl Graph {
     /// A summary of one number, under `tag`.
+    ///
+    /// Each summary is a string scalar, a serialised `Summary`: a step may fetch it, and ops write it to an event file,
+    /// which `stepscope view` and TensorBoard show.
+    ///
+    /// ```
+    /// # use engine::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let logdir = folder.path().to_str().ok_or("the folder's name is no text")?;
+    /// let g = Graph::new();
+    /// let (loss, step) = (g.constant(0.5f32), g.placeholder("step", DType::I64, PartialShape::scalar()));
+    /// let summary = g.scalar_summary("loss_summary", "loss", loss);
+    /// let writer = g.add_node("SummaryWriter").attr("shared_name", "run").value();
+    /// let [max_queue, flush_millis] = [10i32, 1000].map(|n| g.constant(Tensor::scalar(n)));
+    /// let open = g.add_node("CreateSummaryFileWriter").input(writer).input(g.constant(Tensor::string(logdir)));
+    /// let open = open.input(max_queue).input(flush_millis).input(g.constant(Tensor::string(""))).value().node();
+    /// let write = g.add_node("WriteRawProtoSummary").input(writer).input(step).input(summary).value().node();
+    /// let close = g.add_node("CloseSummaryWriter").input(writer).value().node();
+    ///
+    /// let session = Session::new(&g, SessionOptions::default())?;
+    /// session.step().target(open).run()?;
+    /// session.step().feed(step, 1i64).target(write).run()?;
+    /// session.step().target(close).run()?;
+    /// # assert_eq!(std::fs::read_dir(logdir)?.count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn scalar_summary(&self, name: &str, tag: &str, value: impl Into<Output>) -> Value<'_> {
         let tag = self.named_constant(&format!("{name}/tags"), Tensor::string(tag));
         self.add_node("ScalarSummary").name(name).input(tag).input(value).value()

@@ -1,19 +1,4 @@
 //! Values of a graph under construction: with operators and methods, so that a program reads like its formulas.
-//!
-//! ```
-//! # use engine::{DType, Graph};
-//! # fn main() -> Result<(), engine::graph::GraphError> {
-//! let g = Graph::new();
-//! let x = g.placeholder("x", DType::F32, [None, Some(2)]);
-//! let y = 0.5 * x * (1.0 + x.tanh());
-//! assert_eq!(y.shape().to_string(), "[?,2]");
-//! g.check()?;
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! A node that does not fit is no error at once: the graph keeps the first error, values that would depend on the node
-//! are skipped, and [`Graph::check`] reports it, with the node, its op and the shapes of its inputs.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -24,6 +9,28 @@ use crate::tensor::Tensor;
 
 /// An output of a node, and the graph handle that adds the nodes which use it. If an op takes two values, the left
 /// one's handle adds the node.
+///
+/// ```
+/// # use engine::graph::Padding;
+/// # use engine::{DType, Graph, Tensor};
+/// # fn main() -> Result<(), engine::Error> {
+/// let g = Graph::new();
+/// let x = g.placeholder("x", DType::F32, [None, Some(2)]);
+/// let y = 0.5 * x * (1.0 + x.tanh());
+/// assert_eq!(y.shape().to_string(), "[?,2]");
+///
+/// let images = g.placeholder("images", DType::F32, [None, Some(28), Some(28), Some(1)]);
+/// let filter = g.variable("filter", Tensor::from_vec([5, 5, 1, 32], vec![0.01f32; 800])?);
+/// let h = images.conv2d(filter.value, [1, 1], Padding::Same).relu();
+/// let pooled = h.max_pool([2, 2], [2, 2], Padding::Same);
+/// assert_eq!(pooled.shape().to_string(), "[?,14,14,32]");
+/// g.check()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A node that does not fit is no error at once: the graph keeps the first error, values that would depend on the node
+/// are skipped, and [`Graph::check`] reports it, with the node, its op and the shapes of its inputs.
 #[derive(Clone, Copy)]
 pub struct Value<'g> {
     graph: &'g Graph,
@@ -67,8 +74,8 @@ impl Operand for f64 {
     }
 }
 
-/// Integers as ops take them (axes, shapes, permutations): a value or an output of the graph, or numbers, which become
-/// a constant of int32, a scalar or a vector.
+/// Integers as ops take them (axes, shapes, permutations): a value or an output of the graph, or numbers of i32, i64 or
+/// usize, which become a constant, a scalar or a vector; of int32, or of int64 where one of them is too large for that.
 pub trait Ints {
     /// The output; of numbers, that of a constant in `graph`.
     fn into_output(self, graph: &Graph) -> Output;
@@ -86,21 +93,50 @@ impl Ints for Output {
     }
 }
 
-impl Ints for i32 {
-    fn into_output(self, graph: &Graph) -> Output {
-        graph.constant(Tensor::scalar(self)).output
+macro_rules! ints {
+    ($($t:ty)+) => { $(
+        impl Ints for $t {
+            fn into_output(self, graph: &Graph) -> Output {
+                graph.constant(int_scalar(self)).output
+            }
+        }
+
+        impl<const N: usize> Ints for [$t; N] {
+            fn into_output(self, graph: &Graph) -> Output {
+                graph.constant(int_vector(&self)).output
+            }
+        }
+
+        impl Ints for &[$t] {
+            fn into_output(self, graph: &Graph) -> Output {
+                graph.constant(int_vector(self)).output
+            }
+        }
+    )+ };
+}
+
+ints! { i32 i64 usize }
+
+fn int_scalar<T: Copy>(number: T) -> Tensor
+where
+    i32: TryFrom<T>,
+    i64: TryFrom<T>,
+{
+    match i32::try_from(number) {
+        Ok(number) => Tensor::scalar(number),
+        Err(_) => Tensor::scalar(i64::try_from(number).unwrap_or(i64::MAX)),
     }
 }
 
-impl<const N: usize> Ints for [i32; N] {
-    fn into_output(self, graph: &Graph) -> Output {
-        graph.ints(&self).output
-    }
-}
-
-impl Ints for &[i32] {
-    fn into_output(self, graph: &Graph) -> Output {
-        graph.ints(self).output
+fn int_vector<T: Copy>(numbers: &[T]) -> Tensor
+where
+    i32: TryFrom<T>,
+    i64: TryFrom<T>,
+{
+    let narrow: Option<Vec<i32>> = numbers.iter().map(|n| i32::try_from(*n).ok()).collect();
+    match narrow {
+        Some(numbers) => Tensor::vector(&numbers),
+        None => Tensor::vector(&numbers.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX)).collect::<Vec<_>>()),
     }
 }
 
@@ -126,7 +162,8 @@ impl Graph {
 }
 
 impl<'g> NodeBuilder<'g> {
-    /// As [`NodeBuilder::build`]: gives the node's first output, or keeps the error for [`Graph::check`].
+    /// As [`NodeBuilder::build`]: gives the node's first output, or keeps the error for [`Graph::check`]. Of an op without
+    /// outputs the value stands for the node alone: [`Value::node`] is what a step runs and other nodes run after.
     pub fn value(self) -> Value<'g> {
         let graph = self.graph();
         if self.has_invalid_input() {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::rendezvous::RendezvousError;
 use crate::buffer::AllocError;
-use crate::ops::AttrError;
+use crate::ops::{AttrError, ShapeError};
 use crate::resources::ResourceError;
-use crate::strided::SliceError;
 use crate::tensor::TensorError;
 
 /// Why a kernel could not be made or could not compute. The executor adds the node and the op.
@@ -80,9 +79,9 @@ pub enum KernelError {
     },
 }
 
-impl From<SliceError> for KernelError {
-    fn from(error: SliceError) -> KernelError {
-        KernelError::invalid(error.to_string())
+impl From<ShapeError> for KernelError {
+    fn from(error: ShapeError) -> KernelError {
+        KernelError::Invalid(error.0)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Kernels of array ops that make tensors, tell shapes, or change shapes without moving elements.
 
 use super::broadcast::Broadcast;
-use super::reduce::axis;
-use super::support::{Built, Computed, by_word, cheap, cpu, cpu_any, kernel};
+use super::layout::viewed;
+use super::support::{Built, Computed, cheap, cpu, cpu_any, kernel};
 use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
+use crate::geometry::{View, axis, one, reshaped};
 use crate::graph::Node;
-use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -75,36 +75,14 @@ fn integers(node: &Node, of: fn(&Tensor) -> Vec<usize>, scalar: bool) -> Built {
 }
 
 fn reshape(c: &mut KernelContext<'_>) -> Computed {
-    let wanted = c.ints(1)?;
-    let x = c.take(0)?;
-    let mut dims = Vec::with_capacity(wanted.len());
-    let mut free = None;
-    for (i, d) in wanted.iter().enumerate() {
-        match (usize::try_from(*d), d) {
-            (Ok(d), _) => dims.push(d),
-            (_, -1) if free.is_none() => {
-                free = Some(i);
-                dims.push(1);
-            }
-            _ => return Err(KernelError::invalid(format!("{wanted:?} is not a shape (at most one -1)"))),
-        }
-    }
-    if let Some(i) = free {
-        let known = Shape::new(&dims).checked_n_elements().filter(|k| *k > 0);
-        let known = known.filter(|k| x.len().is_multiple_of(*k)).ok_or_else(|| {
-            KernelError::invalid(format!("{} elements of shape {} do not fit {wanted:?}", x.len(), x.shape()))
-        })?;
-        dims[i] = x.len() / known;
-    }
-    let out = x.into_shape(Shape::new(&dims))?;
+    let shape = reshaped(c.input(0)?.shape(), &c.ints(1)?)?;
+    let out = c.take(0)?.into_shape(shape)?;
     c.set(0, out);
     Ok(())
 }
 
 fn expand_dims(c: &mut KernelContext<'_>) -> Computed {
-    let &[at] = c.ints(1)?.as_slice() else {
-        return Err(KernelError::invalid("the dimension must be one integer"));
-    };
+    let at = one("the dimension", &c.ints(1)?)?;
     let x = c.take(0)?;
     let mut dims = x.dims().to_vec();
     dims.insert(axis(at, dims.len() + 1)?, 1);
@@ -131,37 +109,16 @@ fn squeeze(node: &Node) -> Built {
 }
 
 fn fill(c: &mut KernelContext<'_>) -> Computed {
-    let shape = c.shape_input(0)?;
-    fn of<T: Element>(c: &KernelContext<'_>, shape: Shape) -> Result<Tensor, KernelError> {
-        let &[value] = c.words::<T>(1)? else { return Err(KernelError::invalid("the value must be a scalar")) };
-        c.filled_words::<T>(c.input(1)?.dtype(), shape, |o| {
-            o.fill(value);
-            Ok(())
-        })
-    }
-    let out = if c.input(1)?.dtype() == DType::String {
-        let [value] = c.input(1)?.strings()? else { return Err(KernelError::invalid("the value must be a scalar")) };
-        let all = memory::filled(value.clone(), shape.n_elements())?;
-        Tensor::from_strings(shape, all)?
-    } else {
-        by_word!(c.input(1)?.dtype(), of(c, shape))?
-    };
+    let out = viewed(c, c.input(1)?, &super::measure::fill(c)?)?;
     c.set(0, out);
     Ok(())
 }
 
 fn ones_like(c: &mut KernelContext<'_>) -> Computed {
-    let (dtype, shape) = (c.input(0)?.dtype(), c.input(0)?.shape().clone());
-    let one =
-        Tensor::number(dtype, 1.0).map_err(|_| KernelError::invalid(format!("there is no one of type {dtype}")))?;
-    fn of<T: Element>(c: &KernelContext<'_>, one: &Tensor, shape: Shape) -> Result<Tensor, KernelError> {
-        let one = one.words::<T>()?;
-        c.filled_words::<T>(c.input(0)?.dtype(), shape, |o| {
-            o.fill(one[0]);
-            Ok(())
-        })
-    }
-    let out = by_word!(dtype, of(c, &one, shape))?;
+    let (x, dtype) = (c.input(0)?, c.input(0)?.dtype());
+    let one = Tensor::number(dtype, 1.0);
+    let one = one.map_err(|_| KernelError::invalid(format!("there is no one of type {dtype}")))?;
+    let out = viewed(c, &one, &View::repeated(x.shape()))?;
     c.set(0, out);
     Ok(())
 }

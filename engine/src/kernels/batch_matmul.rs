@@ -1,9 +1,9 @@
-//! Products of batches of matrices, the batches broadcast against each other.
+//! Products of matrices, and of batches of them, broadcast against each other.
 //!
 //! Many small products are spread over the workers as they are; few large ones are each split.
 
 use super::gemm::{Gemm, Matrix, multiply, multiply_int};
-use super::linalg::Pair;
+use super::matmul::{MatMulGeometry, transposed};
 use super::support::{Built, cpu, kernel, shard_slice};
 use super::widen::widened;
 use super::{KERNEL_TABLES, KernelDef, KernelError, Serial, Sharder};
@@ -49,51 +49,27 @@ macro_rules! integers {
 }
 integers!(i32, i64, u64);
 
-/// A batch of matrices: dimensions and elements.
-type Operand<'a, T> = (&'a [usize], &'a [T]);
-
-/// Rows, columns and the batch's dimensions.
-fn parts(dims: &[usize]) -> Result<(&[usize], usize, usize), KernelError> {
-    match dims {
-        [batch @ .., rows, cols] => Ok((batch, *rows, *cols)),
-        _ => Err(KernelError::invalid(format!("the inputs must be matrices, got shape {}", Shape::new(dims)))),
-    }
-}
-
-/// The shape of the product.
-fn product_shape(x: &[usize], y: &[usize], adjoint: (bool, bool)) -> Result<(Pair, usize, usize, usize), KernelError> {
-    let (batch_x, rows, cols) = parts(x)?;
-    let (m, k) = if adjoint.0 { (cols, rows) } else { (rows, cols) };
-    let (batch_y, rows, cols) = parts(y)?;
-    let (k2, n) = if adjoint.1 { (cols, rows) } else { (rows, cols) };
-    if k != k2 {
-        let (x, y) = (Shape::new(x), Shape::new(y));
-        return Err(KernelError::invalid(format!("inner dimensions differ: {k} and {k2} (inputs {x}, {y})")));
-    }
-    Ok((Pair::of(batch_x, batch_y)?, m, k, n))
-}
-
 /// `out = x * y` for each pair of matrices of the broadcast batches; either taken as its conjugate transpose.
 pub(super) fn product_of<T: Product>(
     sharder: &dyn Sharder,
-    x: Operand<'_, T>,
-    y: Operand<'_, T>,
+    g: &MatMulGeometry,
+    (x, y): (&[T], &[T]),
     adjoint: (bool, bool),
     out: &mut [T],
 ) -> Result<(), KernelError> {
-    let (pair, m, k, n) = product_shape(x.0, y.0, adjoint)?;
-    let size = m * n;
     if out.is_empty() {
         return Ok(());
     }
+    let (m, k, n, pairs) = (g.m, g.k, g.n, g.pairs()?);
+    let size = m * n;
     let one = |sharder: &dyn Sharder, i: usize, out: &mut [T]| {
-        let [at_x, at_y] = pair.at[i];
-        let a = oriented(&x.1[at_x * m * k..(at_x + 1) * m * k], (m, k), adjoint.0);
-        let b = oriented(&y.1[at_y * k * n..(at_y + 1) * k * n], (k, n), adjoint.1);
+        let [at_x, at_y] = pairs[i];
+        let a = oriented(&x[at_x * m * k..(at_x + 1) * m * k], (m, k), adjoint.0);
+        let b = oriented(&y[at_y * k * n..(at_y + 1) * k * n], (k, n), adjoint.1);
         T::product(sharder, a, b, out);
     };
     let is_small = size * k < 1 << 20;
-    if pair.at.len() >= sharder.n_workers() && is_small {
+    if pairs.len() >= sharder.n_workers() && is_small {
         let ps = (k as u64).saturating_mul(10).max(1);
         shard_slice(sharder, out, size, ps, |at, part| {
             for (i, out) in part.chunks_exact_mut(size).enumerate() {
@@ -112,14 +88,28 @@ fn oriented<T>(data: &[T], (rows, cols): (usize, usize), adjoint: bool) -> Matri
     Matrix { data, rows, cols, row_stride, col_stride, conjugate: adjoint }
 }
 
+fn matmul<T: Product>(node: &Node) -> Built {
+    let transposed = transposed(node)?;
+    kernel(move |c| {
+        let [a, b] = Matrix::<T>::pair(c.input(0)?, c.input(1)?, transposed)?;
+        let out = c.filled::<T>(Shape::new(&[a.rows, b.cols]), |out| {
+            if !out.is_empty() {
+                T::product(c.sharder, a, b, out);
+            }
+            Ok(())
+        })?;
+        c.set(0, out);
+        Ok(())
+    })
+}
+
 fn batch_matmul<T: Product>(node: &Node) -> Built {
     let adjoint = (*node.flag("adj_x")?, *node.flag("adj_y")?);
     kernel(move |c| {
         let (x, y) = (c.input(0)?, c.input(1)?);
-        let (pair, m, _, n) = product_shape(x.dims(), y.dims(), adjoint)?;
-        let shape = Shape::new(&[pair.dims.as_slice(), &[m, n]].concat());
-        let (dx, dy) = (x.slice::<T>()?, y.slice::<T>()?);
-        let out = c.filled::<T>(shape, |out| product_of(c.sharder, (x.dims(), dx), (y.dims(), dy), adjoint, out))?;
+        let g = MatMulGeometry::new(x.dims(), y.dims(), adjoint)?;
+        let both = (x.slice::<T>()?, y.slice::<T>()?);
+        let out = c.filled::<T>(g.output(), |out| product_of(c.sharder, &g, both, adjoint, out))?;
         c.set(0, out);
         Ok(())
     })
@@ -152,20 +142,20 @@ fn batch_matmul_v3(node: &Node) -> Built {
 }
 
 macro_rules! products {
-    ($($op:literal),+) => { &[ $(
-        cpu($op, ("T", &[DType::F32]), batch_matmul::<f32>),
-        cpu($op, ("T", &[DType::F64]), batch_matmul::<f64>),
-        cpu($op, ("T", &[DType::I32]), batch_matmul::<i32>),
-        cpu($op, ("T", &[DType::I64]), batch_matmul::<i64>),
-        cpu($op, ("T", &[DType::U64]), batch_matmul::<u64>),
-        cpu($op, ("T", &[DType::C64]), batch_matmul::<Complex32>),
-        cpu($op, ("T", &[DType::C128]), batch_matmul::<Complex64>),
+    ($($op:literal $product:ident),+) => { &[ $(
+        cpu($op, ("T", &[DType::F32]), $product::<f32>),
+        cpu($op, ("T", &[DType::F64]), $product::<f64>),
+        cpu($op, ("T", &[DType::I32]), $product::<i32>),
+        cpu($op, ("T", &[DType::I64]), $product::<i64>),
+        cpu($op, ("T", &[DType::U64]), $product::<u64>),
+        cpu($op, ("T", &[DType::C64]), $product::<Complex32>),
+        cpu($op, ("T", &[DType::C128]), $product::<Complex64>),
         widened($op, ("T", DType::NARROW_REAL)),
     )+ ] };
 }
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
-static PRODUCTS: &[KernelDef] = products!("BatchMatMul", "BatchMatMulV2");
+static PRODUCTS: &[KernelDef] = products!("MatMul" matmul, "BatchMatMul" batch_matmul, "BatchMatMulV2" batch_matmul);
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static PRODUCTS_V3: &[KernelDef] = &[super::support::cpu_any("BatchMatMulV3", batch_matmul_v3)];

@@ -1,9 +1,10 @@
 //! Kernels that move blocks of space to the batch or to the channels and back, and that cut out patches.
 
-use super::layout::strided;
+use super::layout::viewed;
 use super::pick::{From, pick, zero};
 use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use crate::geometry::View;
 use crate::graph::{Attr, Node};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -156,9 +157,8 @@ fn depth(node: &Node, to_depth: bool) -> Built {
             (false, false) => ([n, h, w, b, b, ch / (b * b)], [0, 1, 3, 2, 4, 5], [n, h * b, w * b, ch / (b * b)]),
             (false, true) => ([n, b, b, ch / (b * b), h, w], [0, 3, 4, 1, 5, 2], [n, ch / (b * b), h * b, w * b]),
         };
-        let own = Shape::new(&cut).strides();
-        let moved = Shape::new(&order.map(|k| cut[k]));
-        let out = strided(c, x, moved, &order.map(|k| own[k] as isize), 0)?.into_shape(Shape::new(&dims))?;
+        let view = View { shape: Shape::new(&dims), ..View::permuted(&Shape::new(&cut), &order) };
+        let out = viewed(c, x, &view)?;
         c.set(0, out);
         Ok(())
     })

@@ -8,6 +8,7 @@ use num_complex::Complex64;
 
 use super::batch_matmul::{Product, product_of};
 use super::layout::walk;
+use super::matmul::MatMulGeometry;
 use super::support::{Built, cpu, kernel, unique_slice};
 use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
@@ -137,7 +138,8 @@ fn contract<T: Product>(
     let n_out = whole.checked_mul(m).and_then(|n| n.checked_mul(cols));
     let n_out = n_out.filter(|n| *n < isize::MAX as usize / size_of::<T>());
     let mut out = memory::filled(T::ZERO, n_out.ok_or_else(|| KernelError::invalid("the result is too large"))?)?;
-    product_of::<T>(c.sharder, (&shape_x, &x), (&shape_y, &y), (false, false), &mut out)?;
+    let g = MatMulGeometry::new(&shape_x, &shape_y, (false, false))?;
+    product_of::<T>(c.sharder, &g, (&x, &y), (false, false), &mut out)?;
     Ok((out, [batch, left, right].concat()))
 }
 

@@ -1,10 +1,8 @@
 //! Element-wise kernels: maps of one or two inputs, in place where an input's memory is free to use.
 //!
-//! The tables here are of the ops and types whose speed counts: each line is compiled, and vectorised, for itself. All
-//! others call a function per element ([`super::transcendental`], [`super::integer`], [`super::complex`],
+//! What they compute is mostly a line of [`super::formula`], whose loops are compiled, and vectorised, for each op and type
+//! by itself. Others call a function per element ([`super::transcendental`], [`super::integer`], [`super::complex`],
 //! [`super::special`]) or compute in a wider type ([`super::narrow`]).
-
-#![allow(clippy::redundant_closure_for_method_calls, reason = "a line's closure serves several types")]
 
 use super::broadcast::Broadcast;
 use super::support::{Built, Computed, cheap, cpu, cpu_any, kernel, shard_slice, unique_slice};
@@ -134,26 +132,34 @@ pub(crate) fn compare<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl 
     Ok(())
 }
 
-/// Lines of a table: for each op the types, the cost of an element in picoseconds, and the function.
-macro_rules! table {
-    ($map:ident, $attr:literal; $($op:literal [$($t:ty),+] $ps:literal $f:expr;)+) => {
-        &[ $( $( cpu($op, ($attr, &[<$t as Element>::DTYPE]), |_| kernel(|c| $map::<$t>(c, $ps, $f))), )+ )+ ]
-    };
+/// A kernel of a loop that the function is compiled into.
+pub(crate) fn each1<T: Element>(ps: u64, f: impl Fn(T) -> T + Copy + Send + Sync + 'static) -> Built {
+    kernel(move |c| map1::<T>(c, ps, f))
+}
+
+/// As [`each1`], of two arguments.
+pub(crate) fn each2<T: Element>(ps: u64, f: impl Fn(T, T) -> T + Copy + Send + Sync + 'static) -> Built {
+    kernel(move |c| map2::<T>(c, ps, f))
+}
+
+/// As [`each2`], for comparisons.
+pub(crate) fn each_compare<T: Element>(ps: u64, f: impl Fn(T, T) -> bool + Copy + Send + Sync + 'static) -> Built {
+    kernel(move |c| compare::<T>(c, ps, f))
 }
 
 /// A kernel that calls a function for each element: the loop around it is compiled once per element type.
 pub(crate) fn call1<T: Element>(ps: u64, f: fn(T) -> T) -> Built {
-    kernel(move |c| map1::<T>(c, ps, f))
+    each1(ps, f)
 }
 
 /// As [`call1`], of two arguments.
 pub(crate) fn call2<T: Element>(ps: u64, f: fn(T, T) -> T) -> Built {
-    kernel(move |c| map2::<T>(c, ps, f))
+    each2(ps, f)
 }
 
 /// As [`call2`], for comparisons.
 pub(crate) fn call_compare<T: Element>(ps: u64, f: fn(T, T) -> bool) -> Built {
-    kernel(move |c| compare::<T>(c, ps, f))
+    each_compare(ps, f)
 }
 
 /// Lines of a table of functions that are called, by [`call1`], [`call2`] or [`call_compare`].
@@ -167,82 +173,33 @@ macro_rules! called {
 pub(crate) use called;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
-static UNARY: &[KernelDef] = table! { map1, "T";
-    "Neg" [f32, f64] 300 |x| -x;
-    "Neg" [i32, i64] 300 |x| x.wrapping_neg();
-    "Abs" [f32, f64] 300 |x| x.abs();
-    "Abs" [i32, i64] 300 |x| x.wrapping_abs();
-    "Sign" [f32, f64] 500 |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
-    "Sign" [i32, i64] 500 |x| x.signum();
-    "Square" [f32, f64] 300 |x| x * x;
-    "Square" [i32, i64] 300 |x| x.wrapping_mul(x);
-    "Reciprocal" [f32, f64] 500 |x| 1.0 / x;
-    "Inv" [f32, f64] 500 |x| 1.0 / x;
-    "Sqrt" [f32, f64] 700 |x| x.sqrt();
-    "Rsqrt" [f32, f64] 1000 |x| 1.0 / x.sqrt();
-    "Floor" [f32, f64] 500 |x| x.floor();
-    "Ceil" [f32, f64] 500 |x| x.ceil();
-    "Rint" [f32, f64] 500 |x| x.round_ties_even();
-    "Round" [f32, f64] 500 |x| x.round_ties_even();
-    "Relu" [f32, f64] 300 |x| if x < 0.0 { 0.0 } else { x };
-    "Relu" [i32, i64] 300 |x| x.max(0);
-};
-
-#[linkme::distributed_slice(KERNEL_TABLES)]
-static BINARY: &[KernelDef] = table! { map2, "T";
-    "Add" [f32, f64] 300 |x, y| x + y;
-    "Add" [i32, i64] 300 |x, y| x.wrapping_add(y);
-    "AddV2" [f32, f64] 300 |x, y| x + y;
-    "AddV2" [i32, i64] 300 |x, y| x.wrapping_add(y);
-    "Sub" [f32, f64] 300 |x, y| x - y;
-    "Sub" [i32, i64] 300 |x, y| x.wrapping_sub(y);
-    "Mul" [f32, f64] 300 |x, y| x * y;
-    "Mul" [i32, i64] 300 |x, y| x.wrapping_mul(y);
-    "Div" [f32, f64] 500 |x, y| x / y;
-    "RealDiv" [f32, f64] 500 |x, y| x / y;
-    "FloorDiv" [f32, f64] 1000 |x, y| (x / y).floor();
-    "Maximum" [f32, f64] 300 |x, y| if x > y || x.is_nan() { x } else { y };
-    "Maximum" [i32, i64] 300 |x, y| x.max(y);
-    "Minimum" [f32, f64] 300 |x, y| if x < y || x.is_nan() { x } else { y };
-    "Minimum" [i32, i64] 300 |x, y| x.min(y);
-    "DivNoNan" [f32, f64] 500 |x, y| if y == 0.0 { 0.0 } else { x / y };
-    "MulNoNan" [f32, f64] 300 |x, y| if y == 0.0 { 0.0 } else { x * y };
-    "SquaredDifference" [f32, f64] 300 |x, y| (x - y) * (x - y);
-    "SquaredDifference" [i32, i64] 300 |x, y| x.wrapping_sub(y).wrapping_mul(x.wrapping_sub(y));
-    "TanhGrad" [f32, f64] 400 |y, dy| dy * (1.0 - y * y);
-    "SigmoidGrad" [f32, f64] 400 |y, dy| dy * y * (1.0 - y);
-    // No gradient stays none, whatever the slope is.
-    "SqrtGrad" [f32, f64] 500 |y, dy| if dy == 0.0 { 0.0 } else { 0.5 * dy / y };
-    "RsqrtGrad" [f32, f64] 500 |y, dy| if dy == 0.0 { 0.0 } else { -0.5 * dy * (y * y * y) };
-    "InvGrad" [f32, f64] 400 |y, dy| if dy == 0.0 { 0.0 } else { -dy * y * y };
-    "ReciprocalGrad" [f32, f64] 400 |y, dy| if dy == 0.0 { 0.0 } else { -dy * y * y };
-    "ReluGrad" [f32, f64] 300 |dy, x| if x > 0.0 { dy } else { 0.0 };
-};
-
-#[linkme::distributed_slice(KERNEL_TABLES)]
-static COMPARISONS: &[KernelDef] = table! { compare, "T";
-    "Equal" [f32, f64, i32, i64, bool] 300 |x, y| x == y;
-    "NotEqual" [f32, f64, i32, i64, bool] 300 |x, y| x != y;
-    "Less" [f32, f64, i32, i64] 300 |x, y| x < y;
-    "LessEqual" [f32, f64, i32, i64] 300 |x, y| x <= y;
-    "Greater" [f32, f64, i32, i64] 300 |x, y| x > y;
-    "GreaterEqual" [f32, f64, i32, i64] 300 |x, y| x >= y;
-};
-
-#[linkme::distributed_slice(KERNEL_TABLES)]
 static OTHERS: &[KernelDef] = &[
     cpu("Exp", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 500, super::vecmath::exp))),
     cpu("Tanh", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 700, super::vecmath::tanh))),
     cpu("Sigmoid", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 700, super::vecmath::sigmoid))),
-    // These have no type attribute: their inputs are bools.
-    cpu_any("LogicalAnd", |_| kernel(|c| map2::<bool>(c, 300, |x, y| x & y))),
-    cpu_any("LogicalOr", |_| kernel(|c| map2::<bool>(c, 300, |x, y| x | y))),
-    cpu_any("LogicalNot", |_| kernel(|c| map1::<bool>(c, 300, |x| !x))),
+    cpu("Equal", ("T", &[DType::Bool]), |_| each_compare::<bool>(300, |x, y| x == y)),
+    cpu("NotEqual", ("T", &[DType::Bool]), |_| each_compare::<bool>(300, |x, y| x != y)),
     cpu_any("Identity", |_| cheap(forward)),
     cpu_any("StopGradient", |_| cheap(forward)),
     cpu_any("PlaceholderWithDefault", |_| cheap(forward)),
     cpu_any("NoOp", |_| cheap(|_| Ok(()))),
 ];
+
+macro_rules! leaky {
+    ($($t:ty),+) => { &[ $(
+        cpu("LeakyRelu", ("T", &[<$t as Element>::DTYPE]), |n| {
+            let alpha = <$t>::from(*n.float("alpha")?);
+            each1::<$t>(300, move |x| if x > 0.0 { x } else { alpha * x })
+        }),
+        cpu("LeakyReluGrad", ("T", &[<$t as Element>::DTYPE]), |n| {
+            let alpha = <$t>::from(*n.float("alpha")?);
+            each2::<$t>(300, move |dy, x| if x > 0.0 { dy } else { alpha * dy })
+        }),
+    )+ ] };
+}
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static LEAKY: &[KernelDef] = leaky!(f32, f64);
 
 /// The input is the output.
 pub(crate) fn forward(ctx: &mut KernelContext<'_>) -> Computed {

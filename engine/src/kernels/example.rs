@@ -4,6 +4,7 @@
 //! 2: floats, 3: int64; each 1: values, packed or not) (tensorflow/core/example/feature.proto).
 
 use formats::wire::{Fields, Malformed, Value};
+use prost::encoding::decode_varint;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::checkpoint::texts;
@@ -108,16 +109,6 @@ impl Values {
     }
 }
 
-fn varints(mut packed: &[u8], out: &mut Vec<i64>) -> Result<(), Malformed> {
-    while !packed.is_empty() {
-        let n = packed.iter().take(10).position(|b| *b < 0x80).ok_or(Malformed)?;
-        let value = packed[..=n].iter().enumerate().fold(0u64, |v, (i, b)| v | u64::from(b & 0x7f) << (7 * i));
-        out.push(value as i64);
-        packed = &packed[n + 1..];
-    }
-    Ok(())
-}
-
 pub(super) fn feature(bytes: &[u8]) -> Result<Values, Malformed> {
     let mut values = Values::None;
     for field in Fields::new(bytes) {
@@ -140,7 +131,11 @@ pub(super) fn feature(bytes: &[u8]) -> Result<Values, Malformed> {
                     v.extend(floats.iter().map(|f| f32::from_le_bytes(*f)));
                 }
                 (Values::Ints(v), (1, Value::Varint(n))) => v.push(n as i64),
-                (Values::Ints(v), (1, Value::Bytes(packed))) => varints(packed, v)?,
+                (Values::Ints(v), (1, Value::Bytes(mut packed))) => {
+                    while !packed.is_empty() {
+                        v.push(decode_varint(&mut packed).map_err(|_| Malformed)? as i64);
+                    }
+                }
                 _ => {}
             }
         }

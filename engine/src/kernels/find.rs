@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::layout::{signed, strided};
-use super::reduce::axis;
+use super::layout::viewed;
 use super::support::{Built, Computed, by_word, cheap, cpu_any, kernel, shard_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::{convert, wide_of};
 use crate::dtype::{DType, Element};
+use crate::geometry::{OneHot, View, axis, one};
 use crate::graph::Node;
 use crate::memory;
 use crate::shape::Shape;
@@ -132,9 +132,7 @@ fn axis_first(c: &KernelContext<'_>, x: &Tensor, at: usize, back: bool) -> Resul
         order.remove(at);
         order.insert(0, at);
     }
-    let own = signed(&x.shape().strides());
-    let dims: Vec<usize> = order.iter().map(|k| x.dims()[*k]).collect();
-    strided(c, x, Shape::new(&dims), &order.iter().map(|k| own[*k]).collect::<Vec<_>>(), 0)
+    viewed(c, x, &View::permuted(x.shape(), &order))
 }
 
 /// Distinct items in the order of their first places, where each item is among them, and how often.
@@ -245,32 +243,18 @@ fn invert_permutation(c: &mut KernelContext<'_>) -> Computed {
 }
 
 fn one_hot(node: &Node) -> Built {
-    let at = *node.int("axis")?;
+    let geometry = super::measure::one_hot(node)?;
     kernel(move |c| {
-        let (indices, on, off) = (c.input(0)?, c.input(2)?, c.input(3)?);
-        let depth = match c.ints(1)?.as_slice() {
-            [d] => usize::try_from(*d).map_err(|_| KernelError::invalid(format!("depth {d} is negative")))?,
-            more => return Err(KernelError::invalid(format!("depth must be a scalar, got {more:?}"))),
-        };
-        if on.len() != 1 || off.len() != 1 {
-            return Err(KernelError::invalid("on_value and off_value must be scalars"));
-        }
-        let at = axis(at, indices.shape().rank() + 1)?;
-        let mut dims = indices.dims().to_vec();
-        dims.insert(at, depth);
-        let inner: usize = dims[at + 1..].iter().product();
-        let values = c.ints(0)?;
-        let shape = Shape::new(&dims);
-        if shape.checked_n_elements().is_none() {
-            return Err(KernelError::invalid(format!("shape {shape} is too large")));
-        }
+        let to = geometry(c)?;
+        let (values, on, off) = (c.ints(0)?, c.input(2)?, c.input(3)?);
         let out = if on.dtype() == DType::String {
+            let OneHot { shape, depth, inner } = to;
             super::pick::pick(c, [on, off], shape, &|i| {
                 let (k, rest) = (i / inner % depth, i / inner / depth * inner + i % inner);
                 if values[rest] == k as i64 { super::pick::From::First(0) } else { super::pick::From::Second(0) }
             })?
         } else {
-            by_word!(on.dtype(), set_one_in_each(c, shape, &values, depth, inner))?
+            by_word!(on.dtype(), set_one_in_each(c, &to, &values))?
         };
         c.set(0, out);
         Ok(())
@@ -278,15 +262,10 @@ fn one_hot(node: &Node) -> Built {
 }
 
 /// Off everywhere, and on where a value says.
-fn set_one_in_each<T: Element>(
-    c: &KernelContext<'_>,
-    shape: Shape,
-    values: &[i64],
-    depth: usize,
-    inner: usize,
-) -> Result<Tensor, KernelError> {
+fn set_one_in_each<T: Element>(c: &KernelContext<'_>, to: &OneHot, values: &[i64]) -> Result<Tensor, KernelError> {
     let (on, off) = (c.words::<T>(2)?[0], c.words::<T>(3)?[0]);
-    c.filled_words::<T>(c.input(2)?.dtype(), shape, |out| {
+    let OneHot { depth, inner, .. } = *to;
+    c.filled_words::<T>(c.input(2)?.dtype(), to.shape.clone(), |out| {
         shard_slice(c.sharder, out, 1, 1, |_, part| part.fill(off));
         for (i, value) in values.iter().enumerate() {
             if let Some(k) = usize::try_from(*value).ok().filter(|k| *k < depth) {
@@ -299,11 +278,8 @@ fn set_one_in_each<T: Element>(
 
 /// Where each part of a concatenation begins.
 fn concat_offset(c: &mut KernelContext<'_>) -> Computed {
-    let &[at] = c.ints(0)?.as_slice() else {
-        return Err(KernelError::invalid("concat_dim must be one integer"));
-    };
     let first = c.ints(1)?;
-    let at = axis(at, first.len())?;
+    let at = axis(one("the axis", &c.ints(0)?)?, first.len())?;
     let mut begin = 0;
     for i in 1..c.inputs.len() {
         let shape = c.ints(i)?;

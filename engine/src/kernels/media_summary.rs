@@ -3,6 +3,7 @@
 use formats::proto::{Summary, SummaryMetadata, summary};
 use prost::Message;
 
+use super::sound::wav;
 use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
@@ -150,7 +151,7 @@ fn audio(node: &Node, rate: impl Fn(&KernelContext<'_>) -> Result<f32, KernelErr
                 sample_rate: rate,
                 num_channels: channels as i64,
                 length_frames: frames as i64,
-                encoded_audio_string: wav(rate, channels, &samples[i * size..(i + 1) * size])?,
+                encoded_audio_string: wav(rate.round_ties_even() as u32, channels, &samples[i * size..(i + 1) * size])?,
                 content_type: "audio/wav".into(),
             };
             values.push(summary::Value {
@@ -162,38 +163,6 @@ fn audio(node: &Node, rate: impl Fn(&KernelContext<'_>) -> Result<f32, KernelErr
         }
         set(c, values)
     })
-}
-
-/// Samples in [-1, 1] as a WAV file of 16 bits:
-///
-/// ```text
-/// "RIFF" size:u32 "WAVE" | "fmt " 16:u32 1:u16 channels:u16 rate:u32 bytes/s:u32 bytes/frame:u16 16:u16 | "data" size:u32 ...
-/// ```
-fn wav(rate: f32, channels: usize, samples: &[f32]) -> Result<Vec<u8>, KernelError> {
-    let too_large = || KernelError::invalid("the sound is too large for a WAV file");
-    let n_bytes = samples.len().checked_mul(2).and_then(|n| u32::try_from(n).ok()).ok_or_else(too_large)?;
-    let whole = n_bytes.checked_add(36).ok_or_else(too_large)?;
-    let channels = u16::try_from(channels).map_err(|_| too_large())?;
-    let frame = channels.checked_mul(2).ok_or_else(too_large)?;
-    let rate = rate.round_ties_even() as u32;
-    let mut out = Vec::with_capacity(44 + n_bytes as usize);
-    out.extend_from_slice(b"RIFF");
-    out.extend_from_slice(&whole.to_le_bytes());
-    out.extend_from_slice(b"WAVEfmt ");
-    out.extend_from_slice(&16u32.to_le_bytes());
-    out.extend_from_slice(&1u16.to_le_bytes());
-    out.extend_from_slice(&channels.to_le_bytes());
-    out.extend_from_slice(&rate.to_le_bytes());
-    out.extend_from_slice(&rate.wrapping_mul(u32::from(frame)).to_le_bytes());
-    out.extend_from_slice(&frame.to_le_bytes());
-    out.extend_from_slice(&16u16.to_le_bytes());
-    out.extend_from_slice(b"data");
-    out.extend_from_slice(&n_bytes.to_le_bytes());
-    for v in samples {
-        // Clips; NaN is silence.
-        out.extend_from_slice(&((v * 32768.0).round() as i16).to_le_bytes());
-    }
-    Ok(out)
 }
 
 /// The older op: what it is called comes from its node.

@@ -5,7 +5,6 @@ use super::{KERNEL_TABLES, KernelDef};
 use crate::dtype::DType;
 
 const FLOATS: &[DType] = DType::NARROW_FLOATS;
-const INTEGERS: &[DType] = DType::NARROW_INTEGERS;
 const REALS: &[DType] = DType::NARROW_REAL;
 const ALL: &[DType] = DType::NARROW;
 /// All, with uint64 where wrapping arithmetic in int64 gives the same bits.
@@ -39,12 +38,12 @@ static NARROW: &[KernelDef] = table! { widened;
     WRAPPING: "Neg" "Square" "Add" "AddV2" "Sub" "Mul" "SquaredDifference" "AddN" "AccumulateNV2";
     ALL: "Sign" "Div" "RealDiv" "Pow";
     REALS: "Abs" "FloorDiv" "FloorMod" "TruncateDiv" "Mod" "TruncateMod" "Maximum" "Minimum" "ClipByValue"
-        "Less" "LessEqual" "Greater" "GreaterEqual" "ApproximateEqual";
+        "Less" "LessEqual" "Greater" "GreaterEqual" "ApproximateEqual" "Relu" "ReluGrad" "Relu6" "Relu6Grad";
     FLOATS_COMPLEX: "Round" "Reciprocal" "Inv" "Exp" "Expm1" "Log" "Log1p" "Sqrt" "Rsqrt" "Sin" "Cos" "Tan" "Asin" "Acos" "Atan"
         "Sinh" "Cosh" "Tanh" "Asinh" "Acosh" "Atanh" "Sigmoid" "MulNoNan" "DivNoNan" "Xdivy" "Xlogy" "Xlog1py" "Conj"
         "TanhGrad" "SigmoidGrad" "SqrtGrad" "RsqrtGrad" "InvGrad" "ReciprocalGrad";
-    FLOATS: "Floor" "Ceil" "Rint" "Erf" "Erfc" "Atan2" "IsNan" "IsInf" "IsFinite" "Relu" "ReluGrad";
-    INTEGERS: "Relu" "ReluGrad";
+    FLOATS: "Floor" "Ceil" "Rint" "Erf" "Erfc" "Atan2" "IsNan" "IsInf" "IsFinite" "LeakyRelu" "LeakyReluGrad" "Elu" "EluGrad"
+        "Selu" "SeluGrad" "Softplus" "SoftplusGrad" "Softsign" "SoftsignGrad";
     BITS: "Invert" "BitwiseAnd" "BitwiseOr" "BitwiseXor";
     EQUALITY: "Equal" "NotEqual";
 };

@@ -2,9 +2,11 @@
 
 use super::formats::any_format;
 use super::support::{Computed, cpu, kernel, shard_slice, unique_slice};
-use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, measure};
 use crate::dtype::{DType, Element};
+use crate::geometry::Rows;
 use crate::shape::Shape;
+use crate::tensor::Tensor;
 
 /// A floating-point type, as far as these kernels need one.
 pub(crate) trait Float:
@@ -30,79 +32,51 @@ pub(crate) trait Float:
     fn sigmoid_all(values: &mut [Self]);
 }
 
-impl Float for f32 {
-    const LOWEST: f32 = f32::NEG_INFINITY;
-    fn ln(self) -> f32 {
-        f32::ln(self)
-    }
-    fn exp(self) -> f32 {
-        f32::exp(self)
-    }
-    #[inline(always)]
-    fn sqrt(self) -> f32 {
-        f32::sqrt(self)
-    }
-    #[inline(always)]
-    fn abs(self) -> f32 {
-        f32::abs(self)
-    }
-    fn powf(self, e: f32) -> f32 {
-        f32::powf(self, e)
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-    fn from_f64(v: f64) -> f32 {
-        v as f32
-    }
-    fn exp_all(values: &mut [f32]) {
-        super::vecmath::exp(values);
-    }
-    fn tanh_all(values: &mut [f32]) {
-        super::vecmath::tanh(values);
-    }
-    fn sigmoid_all(values: &mut [f32]) {
-        super::vecmath::sigmoid(values);
-    }
+macro_rules! float {
+    ($t:ty, $values:ident: $exp:expr, $tanh:expr, $sigmoid:expr) => {
+        impl Float for $t {
+            const LOWEST: $t = <$t>::NEG_INFINITY;
+            fn ln(self) -> $t {
+                <$t>::ln(self)
+            }
+            fn exp(self) -> $t {
+                <$t>::exp(self)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> $t {
+                <$t>::sqrt(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> $t {
+                <$t>::abs(self)
+            }
+            fn powf(self, e: $t) -> $t {
+                <$t>::powf(self, e)
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            fn from_f64(v: f64) -> $t {
+                v as $t
+            }
+            fn exp_all($values: &mut [$t]) {
+                $exp;
+            }
+            fn tanh_all($values: &mut [$t]) {
+                $tanh;
+            }
+            fn sigmoid_all($values: &mut [$t]) {
+                $sigmoid;
+            }
+        }
+    };
 }
-
-impl Float for f64 {
-    const LOWEST: f64 = f64::NEG_INFINITY;
-    fn ln(self) -> f64 {
-        f64::ln(self)
-    }
-    fn exp(self) -> f64 {
-        f64::exp(self)
-    }
-    #[inline(always)]
-    fn sqrt(self) -> f64 {
-        f64::sqrt(self)
-    }
-    #[inline(always)]
-    fn abs(self) -> f64 {
-        f64::abs(self)
-    }
-    fn powf(self, e: f64) -> f64 {
-        f64::powf(self, e)
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        self
-    }
-    fn from_f64(v: f64) -> f64 {
-        v
-    }
-    fn exp_all(values: &mut [f64]) {
-        values.iter_mut().for_each(|v| *v = v.exp());
-    }
-    fn tanh_all(values: &mut [f64]) {
-        values.iter_mut().for_each(|v| *v = v.tanh());
-    }
-    fn sigmoid_all(values: &mut [f64]) {
-        values.iter_mut().for_each(|v| *v = 1.0 / (1.0 + (-*v).exp()));
-    }
-}
+float!(f32, v: super::vecmath::exp(v), super::vecmath::tanh(v), super::vecmath::sigmoid(v));
+float!(f64, v:
+    v.iter_mut().for_each(|v| *v = v.exp()),
+    v.iter_mut().for_each(|v| *v = v.tanh()),
+    v.iter_mut().for_each(|v| *v = 1.0 / (1.0 + (-*v).exp())));
 
 /// Length of the last dimension of input `i`, which must have at least `rank` dimensions.
 fn last_dim(ctx: &KernelContext<'_>, i: usize, rank: usize) -> Result<usize, KernelError> {
@@ -172,15 +146,16 @@ fn exp_row<T: Float>(row: &[T], out: &mut [T]) -> (T, T) {
     (max, out.iter().copied().sum())
 }
 
-fn softmax<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
-    let n = last_dim(ctx, 0, 1)?;
+/// Each row of logits, made by `finish(logits, maximum, sum, row)` of what [`exp_row`] gives and writes to the row.
+fn rows_of_exps<T: Float>(ctx: &mut KernelContext<'_>, finish: impl Fn(&[T], T, T, &mut [T]) + Sync) -> Computed {
     let logits = ctx.input(0)?;
+    let n = Rows::new(logits.shape())?.n.max(1);
     let from = logits.slice::<T>()?;
     let out = ctx.filled::<T>(logits.shape().clone(), |out| {
         shard_slice(ctx.sharder, out, n, 1500, |at, part| {
-            for (row, from) in part.chunks_exact_mut(n.max(1)).zip(from[at..].chunks_exact(n.max(1))) {
-                let (_, sum) = exp_row(from, row);
-                row.iter_mut().for_each(|v| *v = *v / sum);
+            for (row, from) in part.chunks_exact_mut(n).zip(from[at..].chunks_exact(n)) {
+                let (max, sum) = exp_row(from, row);
+                finish(from, max, sum, row);
             }
         });
         Ok(())
@@ -189,46 +164,46 @@ fn softmax<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
     Ok(())
 }
 
+fn softmax<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
+    rows_of_exps::<T>(ctx, |_, _, sum, row| row.iter_mut().for_each(|v| *v = *v / sum))
+}
+
 fn log_softmax<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
-    let n = last_dim(ctx, 0, 1)?;
-    let logits = ctx.input(0)?;
-    let from = logits.slice::<T>()?;
-    let out = ctx.filled::<T>(logits.shape().clone(), |out| {
-        shard_slice(ctx.sharder, out, n, 1500, |at, part| {
-            for (row, from) in part.chunks_exact_mut(n.max(1)).zip(from[at..].chunks_exact(n.max(1))) {
-                let (max, sum) = exp_row(from, row);
-                let log = sum.ln();
-                row.iter_mut().zip(from).for_each(|(o, v)| *o = *v - max - log);
-            }
-        });
+    rows_of_exps::<T>(ctx, |from, max, sum, row| {
+        let log = sum.ln();
+        row.iter_mut().zip(from).for_each(|(o, v)| *o = *v - max - log);
+    })
+}
+
+/// The loss of each row of logits, and its gradient: `loss(i, logits, maximum, sum, gradient)` makes both of what [`exp_row`]
+/// gives and writes to the gradient.
+fn losses<T: Float>(
+    ctx: &KernelContext<'_>,
+    rows: Rows,
+    loss: impl Fn(usize, &[T], T, T, &mut [T]) -> T,
+) -> Result<[Tensor; 2], KernelError> {
+    let (x, n) = (ctx.slice::<T>(0)?, rows.n.max(1));
+    let mut grad = ctx.room::<T>(ctx.input(0)?.shape().clone())?;
+    let grads = unique_slice::<T>(&mut grad)?.chunks_exact_mut(n);
+    let out = ctx.filled::<T>(Shape::new(&[rows.n_rows]), |out| {
+        out.fill(T::default());
+        for (i, ((grad, x), out)) in grads.zip(x.chunks_exact(n)).zip(out).enumerate() {
+            let (max, sum) = exp_row(x, grad);
+            *out = loss(i, x, max, sum, grad);
+        }
         Ok(())
     })?;
-    ctx.set(0, out);
-    Ok(())
+    Ok([out, grad])
 }
 
 /// Loss of each row, -sum(labels * log softmax), and its gradient, softmax - labels (for labels that sum to 1).
 fn cross_entropy<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
-    let (logits, labels) = (ctx.input(0)?, ctx.input(1)?);
-    let &[batch, n] = logits.dims() else {
-        return Err(KernelError::invalid(format!("logits must be a matrix, got shape {}", logits.shape())));
-    };
-    if labels.shape() != logits.shape() {
-        let text = format!("logits {} and labels {} must have one shape", logits.shape(), labels.shape());
-        return Err(KernelError::invalid(text));
-    }
-    let (x, p) = (logits.slice::<T>()?, labels.slice::<T>()?);
-    let mut grad = ctx.room::<T>(logits.shape().clone())?;
-    let rows = unique_slice::<T>(&mut grad)?.chunks_exact_mut(n.max(1));
-    let loss = ctx.filled::<T>(Shape::new(&[batch]), |loss| {
-        loss.fill(T::default());
-        for (((row, x), p), loss) in rows.zip(x.chunks_exact(n.max(1))).zip(p.chunks_exact(n.max(1))).zip(loss) {
-            let (max, sum) = exp_row(x, row);
-            let log = sum.ln();
-            *loss = x.iter().zip(p).map(|(x, p)| *p * (log - (*x - max))).sum();
-            row.iter_mut().zip(p).for_each(|(g, p)| *g = *g / sum - *p);
-        }
-        Ok(())
+    let rows = measure::labelled_rows(ctx, false)?;
+    let labels = ctx.slice::<T>(1)?;
+    let [loss, grad] = losses::<T>(ctx, rows, |i, x, max, sum, grad| {
+        let (p, log) = (&labels[i * rows.n..(i + 1) * rows.n], sum.ln());
+        grad.iter_mut().zip(p).for_each(|(g, p)| *g = *g / sum - *p);
+        x.iter().zip(p).map(|(x, p)| *p * (log - (*x - max))).sum()
     })?;
     ctx.set(0, loss);
     ctx.set(1, grad);
@@ -237,28 +212,15 @@ fn cross_entropy<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
 
 /// As [`cross_entropy`] with one class per row. A class out of range is an error, as on TensorFlow's CPU.
 fn sparse_cross_entropy<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
-    let (logits, labels) = (ctx.input(0)?, ctx.ints(1)?);
-    let &[batch, n] = logits.dims() else {
-        return Err(KernelError::invalid(format!("logits must be a matrix, got shape {}", logits.shape())));
-    };
-    if labels.len() != batch {
-        return Err(KernelError::invalid(format!("{} labels for {batch} rows of logits", labels.len())));
+    let (rows, labels) = (measure::labelled_rows(ctx, true)?, ctx.ints(1)?);
+    if let Some(l) = labels.iter().find(|l| !(0..rows.n as i64).contains(*l)) {
+        return Err(KernelError::invalid(format!("label {l} is outside of [0, {})", rows.n)));
     }
-    if let Some(l) = labels.iter().find(|l| !(0..n as i64).contains(*l)) {
-        return Err(KernelError::invalid(format!("label {l} is outside of [0, {n})")));
-    }
-    let x = logits.slice::<T>()?;
-    let mut grad = ctx.room::<T>(logits.shape().clone())?;
-    let rows = unique_slice::<T>(&mut grad)?.chunks_exact_mut(n.max(1));
-    let loss = ctx.filled::<T>(Shape::new(&[batch]), |loss| {
-        for (((row, x), label), loss) in rows.zip(x.chunks_exact(n.max(1))).zip(&labels).zip(loss) {
-            let (max, sum) = exp_row(x, row);
-            let label = *label as usize;
-            *loss = sum.ln() - (x[label] - max);
-            row.iter_mut().for_each(|g| *g = *g / sum);
-            row[label] = row[label] - T::from_f64(1.0);
-        }
-        Ok(())
+    let [loss, grad] = losses::<T>(ctx, rows, |i, x, max, sum, grad| {
+        let label = labels[i] as usize;
+        grad.iter_mut().for_each(|g| *g = *g / sum);
+        grad[label] = grad[label] - T::from_f64(1.0);
+        sum.ln() - (x[label] - max)
     })?;
     ctx.set(0, loss);
     ctx.set(1, grad);
@@ -267,7 +229,7 @@ fn sparse_cross_entropy<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
 
 fn l2_loss<T: Float>(ctx: &mut KernelContext<'_>) -> Computed {
     let sum: T = ctx.slice::<T>(0)?.iter().map(|v| *v * *v).sum();
-    ctx.set(0, crate::tensor::Tensor::scalar(sum * T::from_f64(0.5)));
+    ctx.set(0, Tensor::scalar(sum * T::from_f64(0.5)));
     Ok(())
 }
 

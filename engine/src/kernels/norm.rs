@@ -106,38 +106,82 @@ fn to<T: Float>(values: impl IntoIterator<Item = f64>) -> Vec<T> {
     values.into_iter().map(T::from_f64).collect()
 }
 
-/// Input `i` as f64, a vector with a number for each of `n` channels (or, where `n` allows it, none).
-fn vector<T: Float>(c: &KernelContext<'_>, i: usize, n: usize) -> Result<Vec<f64>, KernelError> {
-    let v = c.slice::<T>(i)?;
-    if c.input(i)?.shape().rank() != 1 || v.len() != n {
-        let shape = c.input(i)?.shape();
-        return Err(KernelError::invalid(format!("input {i} must be a vector of {n} channels, got shape {shape}")));
-    }
-    Ok(v.iter().map(|v| v.to_f64()).collect())
+/// Input `i` as f64, a vector with a number for each channel.
+fn vector<T: Float>(c: &KernelContext<'_>, i: usize, channels: &Channels) -> Result<Vec<f64>, KernelError> {
+    channels.check_vector(i, c.input(i)?.shape())?;
+    Ok(c.slice::<T>(i)?.iter().map(|v| v.to_f64()).collect())
 }
 
-/// Channels (the last dimension) and pixels (all others) of data of rank 4 or 5.
-fn sizes(x: &Tensor) -> Result<(usize, usize), KernelError> {
-    match x.dims() {
-        d @ ([_, _, _, n] | [_, _, _, _, n]) => Ok((*n, d[..d.len() - 1].iter().product())),
-        _ => Err(KernelError::invalid(format!("the data must have rank 4 or 5, got shape {}", x.shape()))),
+/// The channels of data that is normalised by channel.
+#[derive(Debug, Clone, Copy)]
+pub struct Channels {
+    /// Where they lie in the data's shape.
+    pub axis: usize,
+    /// Their number.
+    pub n: usize,
+    /// Elements of each.
+    pub pixels: usize,
+}
+
+impl Channels {
+    /// Those of data of rank 4 or 5, in the second dimension or in the last.
+    ///
+    /// # Errors
+    /// The data has another rank.
+    pub fn of(data: &Shape, channels_first: bool) -> Result<Channels, KernelError> {
+        let dims = data.dims();
+        if !(4..=5).contains(&dims.len()) {
+            return Err(KernelError::invalid(format!("the data must have rank 4 or 5, got shape {data}")));
+        }
+        let axis = if channels_first { 1 } else { dims.len() - 1 };
+        let pixels = dims[..axis].iter().chain(&dims[axis + 1..]).product();
+        Ok(Channels { axis, n: dims[axis], pixels })
+    }
+
+    /// Those of data `x` and of its gradient, which is called `name`.
+    ///
+    /// # Errors
+    /// The data has another rank, or its gradient another shape.
+    pub fn of_gradient(name: &str, gradient: &Shape, x: &Shape, channels_first: bool) -> Result<Channels, KernelError> {
+        if gradient != x {
+            return Err(KernelError::invalid(format!("{name} has shape {gradient}, the data {x}")));
+        }
+        Channels::of(x, channels_first)
+    }
+
+    /// That input `i`, of this shape, has a number for each channel.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn check_vector(&self, i: usize, shape: &Shape) -> Result<(), KernelError> {
+        if shape.dims() == [self.n] {
+            return Ok(());
+        }
+        Err(KernelError::invalid(format!("input {i} must be a vector of {} channels, got shape {shape}", self.n)))
     }
 }
 
-#[derive(Clone, Copy)]
-struct Batch {
-    epsilon: f64,
+/// The attributes of batch normalisation and its gradient.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchNorm {
+    /// What is added to variances.
+    pub epsilon: f64,
     /// How much of the batch's statistics goes into the running ones.
-    share: f64,
-    training: bool,
+    pub share: f64,
+    /// Whether the statistics are the batch's own.
+    pub training: bool,
     /// Outputs of the op.
-    n_outputs: usize,
+    pub n_outputs: usize,
 }
 
-impl Batch {
-    fn of(node: &Node) -> Result<Batch, KernelError> {
+impl BatchNorm {
+    /// Those of a node.
+    ///
+    /// # Errors
+    /// One is missing.
+    pub fn of(node: &Node) -> Result<BatchNorm, KernelError> {
         let share = node.float("exponential_avg_factor").copied().unwrap_or(1.0);
-        Ok(Batch {
+        Ok(BatchNorm {
             epsilon: f64::from(*node.float("epsilon")?),
             share: f64::from(share),
             training: *node.flag("is_training")?,
@@ -161,12 +205,14 @@ fn moments<T: Float>(c: &KernelContext<'_>, x: &[T], n: usize, pixels: usize) ->
     (mean, variance)
 }
 
-fn batch_norm<T: Float>(c: &mut KernelContext<'_>, b: Batch) -> Computed {
+fn batch_norm<T: Float>(c: &mut KernelContext<'_>, b: BatchNorm) -> Computed {
     let x = c.input(0)?;
-    let (n, pixels) = sizes(x)?;
-    let (scale, offset) = (vector::<T>(c, 1, n)?, vector::<T>(c, 2, n)?);
+    let channels = Channels::of(x.shape(), false)?;
+    let Channels { n, pixels, .. } = channels;
+    let vector = |i: usize| vector::<T>(c, i, &channels);
+    let (scale, offset) = (vector(1)?, vector(2)?);
     let values = x.slice::<T>()?;
-    let given = || Ok::<_, KernelError>((vector::<T>(c, 3, n)?, vector::<T>(c, 4, n)?));
+    let given = || Ok::<_, KernelError>((vector(3)?, vector(4)?));
     let (mean, variance) = if b.training { moments(c, values, n, pixels) } else { given()? };
     let factor: Vec<T> = to(scale.iter().zip(&variance).map(|(s, v)| s / (v + b.epsilon).sqrt()));
     let (means, offset) = (to::<T>(mean.iter().copied()), to::<T>(offset));
@@ -199,13 +245,12 @@ fn batch_norm<T: Float>(c: &mut KernelContext<'_>, b: Batch) -> Computed {
     Ok(())
 }
 
-fn batch_norm_grad<T: Float>(c: &mut KernelContext<'_>, b: Batch) -> Computed {
+fn batch_norm_grad<T: Float>(c: &mut KernelContext<'_>, b: BatchNorm) -> Computed {
     let (dy, x) = (c.input(0)?, c.input(1)?);
-    let (n, pixels) = sizes(x)?;
-    if dy.shape() != x.shape() {
-        return Err(KernelError::invalid(format!("y_backprop has shape {}, x {}", dy.shape(), x.shape())));
-    }
-    let (scale, mean, variance) = (vector::<T>(c, 2, n)?, vector::<T>(c, 3, n)?, vector::<T>(c, 4, n)?);
+    let channels = Channels::of_gradient("y_backprop", dy.shape(), x.shape(), false)?;
+    let Channels { n, pixels, .. } = channels;
+    let vector = |i: usize| vector::<T>(c, i, &channels);
+    let (scale, mean, variance) = (vector(2)?, vector(3)?, vector(4)?);
     let means: Vec<T> = to(mean);
     let (from, values) = (dy.slice::<T>()?, x.slice::<T>()?);
     let sums = sums_over_pixels::<T>(c.sharder, pixels, 2 * n, |s, at, k| {
@@ -259,9 +304,10 @@ impl Global {
 
 fn global<T: Float>(c: &mut KernelContext<'_>, g: Global) -> Computed {
     let x = c.input(0)?;
-    let (n, _) = sizes(x)?;
-    let (mean, variance) = (vector::<T>(c, 1, n)?, vector::<T>(c, 2, n)?);
-    let (beta, gamma) = (vector::<T>(c, 3, n)?, if g.scaled { vector::<T>(c, 4, n)? } else { vec![1.0; n] });
+    let channels = Channels::of(x.shape(), false)?;
+    let (n, vector) = (channels.n, |i: usize| vector::<T>(c, i, &channels));
+    let (mean, variance) = (vector(1)?, vector(2)?);
+    let (beta, gamma) = (vector(3)?, if g.scaled { vector(4)? } else { vec![1.0; n] });
     let (mean, factor, beta) = (to::<T>(mean), to::<T>(g.factor(&variance, &gamma)), to::<T>(beta));
     let values = x.slice::<T>()?;
     let y = c.filled::<T>(x.shape().clone(), |y| {
@@ -276,12 +322,11 @@ fn global<T: Float>(c: &mut KernelContext<'_>, g: Global) -> Computed {
 
 fn global_grad<T: Float>(c: &mut KernelContext<'_>, g: Global) -> Computed {
     let (x, dy) = (c.input(0)?, c.input(4)?);
-    let (n, pixels) = sizes(x)?;
-    if dy.shape() != x.shape() {
-        return Err(KernelError::invalid(format!("backprop has shape {}, t {}", dy.shape(), x.shape())));
-    }
-    let (mean, variance) = (vector::<T>(c, 1, n)?, vector::<T>(c, 2, n)?);
-    let gamma = if g.scaled { vector::<T>(c, 3, n)? } else { vec![1.0; n] };
+    let channels = Channels::of_gradient("backprop", dy.shape(), x.shape(), false)?;
+    let Channels { n, pixels, .. } = channels;
+    let vector = |i: usize| vector::<T>(c, i, &channels);
+    let (mean, variance) = (vector(1)?, vector(2)?);
+    let gamma = if g.scaled { vector(3)? } else { vec![1.0; n] };
     let (means, factor) = (to::<T>(mean), g.factor(&variance, &gamma));
     let (from, values) = (dy.slice::<T>()?, x.slice::<T>()?);
     let sums = sums_over_pixels::<T>(c.sharder, pixels, 2 * n, |s, at, k| {
@@ -310,20 +355,50 @@ fn global_grad<T: Float>(c: &mut KernelContext<'_>, g: Global) -> Computed {
 }
 
 /// Local response normalisation: `y = x / (bias + alpha * sum of x^2 over neighbouring channels) ^ beta`.
-#[derive(Clone, Copy)]
-struct Responses {
-    radius: usize,
-    bias: f64,
-    alpha: f64,
-    beta: f64,
+#[derive(Debug, Clone, Copy)]
+pub struct Responses {
+    /// Neighbours on either side.
+    pub radius: usize,
+    /// As in the formula.
+    pub bias: f64,
+    /// As in the formula.
+    pub alpha: f64,
+    /// As in the formula.
+    pub beta: f64,
 }
 
 impl Responses {
-    fn of(node: &Node) -> Result<Responses, KernelError> {
+    /// That of a node.
+    ///
+    /// # Errors
+    /// An attribute is missing, or the radius is negative.
+    pub fn of(node: &Node) -> Result<Responses, KernelError> {
         let radius = usize::try_from(*node.int("depth_radius")?);
         let radius = radius.map_err(|_| KernelError::invalid("depth_radius must not be negative"))?;
         let number = |name| node.float(name).map(|v| f64::from(*v));
         Ok(Responses { radius, bias: number("bias")?, alpha: number("alpha")?, beta: number("beta")? })
+    }
+
+    /// The channels of data `x`.
+    ///
+    /// # Errors
+    /// The data does not have rank 4.
+    pub fn channels(x: &Shape) -> Result<usize, KernelError> {
+        match x.dims() {
+            [_, _, _, n] => Ok(*n),
+            _ => Err(KernelError::invalid(format!("the data must have rank 4, got shape {x}"))),
+        }
+    }
+
+    /// The channels of data `x`, of the result `y` and of its gradient.
+    ///
+    /// # Errors
+    /// The shapes differ, or the data does not have rank 4.
+    pub fn gradient_channels(dy: &Shape, x: &Shape, y: &Shape) -> Result<usize, KernelError> {
+        if dy != x || y != x {
+            return Err(KernelError::invalid(format!("shapes {dy}, {x} and {y} must be equal")));
+        }
+        Responses::channels(x)
     }
 
     fn around(&self, channel: usize, n: usize) -> std::ops::Range<usize> {
@@ -339,16 +414,9 @@ impl Responses {
     }
 }
 
-fn channels_of(shape: &Shape) -> Result<usize, KernelError> {
-    match shape.dims() {
-        [_, _, _, n] => Ok(*n),
-        _ => Err(KernelError::invalid(format!("the data must have rank 4, got shape {shape}"))),
-    }
-}
-
 fn lrn<T: Float>(c: &mut KernelContext<'_>, r: Responses) -> Computed {
     let x = c.input(0)?;
-    let n = channels_of(x.shape())?;
+    let n = Responses::channels(x.shape())?;
     let values = x.slice::<T>()?;
     let y = c.filled::<T>(x.shape().clone(), |y| {
         shard_slice(c.sharder, y, n, 30_000, |at, part| {
@@ -367,11 +435,7 @@ fn lrn<T: Float>(c: &mut KernelContext<'_>, r: Responses) -> Computed {
 
 fn lrn_grad<T: Float>(c: &mut KernelContext<'_>, r: Responses) -> Computed {
     let (dy, x, y) = (c.input(0)?, c.input(1)?, c.input(2)?);
-    let n = channels_of(x.shape())?;
-    if dy.shape() != x.shape() || y.shape() != x.shape() {
-        let text = format!("shapes {}, {} and {} must be equal", dy.shape(), x.shape(), y.shape());
-        return Err(KernelError::invalid(text));
-    }
+    let n = Responses::gradient_channels(dy.shape(), x.shape(), y.shape())?;
     let (from, values, outputs) = (dy.slice::<T>()?, x.slice::<T>()?, y.slice::<T>()?);
     let dx = c.filled::<T>(x.shape().clone(), |dx| {
         shard_slice(c.sharder, dx, n, 40_000, |at, part| {
@@ -395,12 +459,12 @@ fn lrn_grad<T: Float>(c: &mut KernelContext<'_>, r: Responses) -> Computed {
 }
 
 fn normed<T: Float>(node: &Node) -> Built {
-    let batch = Batch::of(node)?;
+    let batch = BatchNorm::of(node)?;
     any_format(node, &[0], &[0], kernel(move |c| batch_norm::<T>(c, batch))?)
 }
 
 fn normed_grad<T: Float>(node: &Node) -> Built {
-    let batch = Batch::of(node)?;
+    let batch = BatchNorm::of(node)?;
     any_format(node, &[0, 1], &[0], kernel(move |c| batch_norm_grad::<T>(c, batch))?)
 }
 

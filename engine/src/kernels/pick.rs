@@ -1,12 +1,13 @@
-//! Kernels whose outputs are elements of the inputs in another order: pads, reversals, rolls, diagonals, bands.
+//! Kernels whose outputs are elements of the inputs in another order, which no strides describe: pads, rolls, mirrors.
 //!
 //! Each says where an element of the output comes from; [`pick`] moves elements of any type.
 
 use super::index::sum_into;
-use super::reduce::{axis, axis_mask};
+use super::layout::place;
 use super::support::{Built, Computed, by_word, cpu_any, kernel, shard_slice};
-use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, measure};
 use crate::dtype::{DType, Element};
+use crate::geometry::{Pad, axis};
 use crate::graph::Node;
 use crate::memory;
 use crate::shape::Shape;
@@ -69,85 +70,28 @@ static PICKS: &[KernelDef] = &[
     cpu_any("PadV2", |_| kernel(pad)),
     cpu_any("MirrorPad", mirror_pad),
     cpu_any("MirrorPadGrad", mirror_pad_grad),
-    cpu_any("Reverse", |_| kernel(reverse_by_mask)),
-    cpu_any("ReverseV2", |_| kernel(reverse)),
     cpu_any("ReverseSequence", reverse_sequence),
     cpu_any("Roll", |_| kernel(roll)),
 ];
 
-/// What is put before and behind each dimension, checked.
-fn paddings(c: &KernelContext<'_>) -> Result<Vec<[usize; 2]>, KernelError> {
-    let (x, by) = (c.input(0)?, c.input(1)?);
-    if by.dims() != [x.shape().rank(), 2] {
-        let text =
-            format!("paddings must have shape [{},2] for input {}, got {}", x.shape().rank(), x.shape(), by.shape());
-        return Err(KernelError::invalid(text));
-    }
-    let by = c.ints(1)?;
-    let size = |v: i64| usize::try_from(v).map_err(|_| KernelError::invalid(format!("padding {v} is negative")));
-    by.as_chunks::<2>().0.iter().map(|[a, b]| Ok([size(*a)?, size(*b)?])).collect()
-}
-
-fn padded_shape(x: &Shape, by: &[[usize; 2]]) -> Result<Shape, KernelError> {
-    let add = |(d, [a, b]): (&usize, &[usize; 2])| d.checked_add(*a)?.checked_add(*b);
-    let dims: Option<Vec<usize>> = x.dims().iter().zip(by).map(add).collect();
-    dims.map(|d| Shape::new(&d)).ok_or_else(|| KernelError::invalid("the padded shape is too large"))
-}
-
 fn pad(c: &mut KernelContext<'_>) -> Computed {
-    let (x, by) = (c.input(0)?, paddings(c)?);
-    let shape = padded_shape(x.shape(), &by)?;
-    let value = if c.inputs.len() > 2 { c.input(2)?.clone() } else { zero(c, x.dtype())? };
-    if value.len() != 1 {
-        return Err(KernelError::invalid(format!("constant_values must be a scalar, got shape {}", value.shape())));
-    }
-    if x.dtype() == DType::String {
-        let (own, whole) = (x.shape().strides(), shape.strides());
-        let out = pick(c, [x, &value], shape.clone(), &|i| {
-            let mut at = 0;
-            for (k, d) in shape.dims().iter().enumerate() {
-                let inside = (i / whole[k] % d).checked_sub(by[k][0]).filter(|v| *v < x.dims()[k]);
-                let Some(inside) = inside else { return From::Second(0) };
-                at += inside * own[k];
-            }
-            From::First(at)
-        })?;
-        c.set(0, out);
-        return Ok(());
-    }
-    fn of<T: Element>(
-        c: &KernelContext<'_>,
-        value: &Tensor,
-        shape: Shape,
-        by: &[[usize; 2]],
-    ) -> Result<Tensor, KernelError> {
-        let x = c.input(0)?;
-        let (from, fill) = (x.words::<T>()?, value.words::<T>()?[0]);
-        let whole = shape.strides();
-        let inner = x.dims().last().copied().unwrap_or(1);
-        let first: usize = by.iter().zip(&whole).map(|([a, _], s)| a * s).sum();
-        c.filled_words::<T>(x.dtype(), shape, |out| {
+    fn of<T: Element>(c: &KernelContext<'_>, value: &Tensor, pad: Pad) -> Result<Tensor, KernelError> {
+        let (from, fill) = (c.words::<T>(0)?, value.words::<T>()?[0]);
+        c.filled_words::<T>(value.dtype(), pad.shape, |out| {
             out.fill(fill);
-            // Row after row of the input to where it lies in the output.
-            let outer = x.shape().rank().saturating_sub(1);
-            let mut index = vec![0usize; outer];
-            let mut to = first;
-            for row in from.chunks_exact(inner.max(1)) {
-                out[to..to + inner].copy_from_slice(row);
-                for k in (0..outer).rev() {
-                    index[k] += 1;
-                    to += whole[k];
-                    if index[k] < x.dims()[k] {
-                        break;
-                    }
-                    to -= whole[k] * x.dims()[k];
-                    index[k] = 0;
-                }
-            }
+            place(from, &pad.inside, out);
             Ok(())
         })
     }
-    let out = by_word!(x.dtype(), of(c, &value, shape, &by))?;
+    let (pad, x) = (measure::pad(c)?, c.input(0)?);
+    let value = if c.inputs.len() > 2 { c.input(2)?.clone() } else { zero(c, x.dtype())? };
+    let out = if x.dtype() == DType::String {
+        let mut out = memory::filled(value.strings()?[0].clone(), pad.shape.n_elements())?;
+        place(x.strings()?, &pad.inside, &mut out);
+        Tensor::from_strings(pad.shape, out)?
+    } else {
+        by_word!(x.dtype(), of(c, &value, pad))?
+    };
     c.set(0, out);
     Ok(())
 }
@@ -195,8 +139,8 @@ fn mirrored(
 fn mirror_pad(node: &Node) -> Built {
     let symmetric = symmetric(node)?;
     kernel(move |c| {
-        let (x, by) = (c.input(0)?, paddings(c)?);
-        let shape = padded_shape(x.shape(), &by)?;
+        let (x, by) = (c.input(0)?, measure::paddings_of(c)?);
+        let shape = Pad::new(x.shape(), &by)?.shape;
         let from = mirrored(x.shape(), &shape, &by, symmetric)?;
         let out = pick(c, [x, x], shape, &|i| From::First(from(i)))?;
         c.set(0, out);
@@ -208,7 +152,7 @@ fn mirror_pad(node: &Node) -> Built {
 fn mirror_pad_grad(node: &Node) -> Built {
     let symmetric = symmetric(node)?;
     kernel(move |c| {
-        let (x, by) = (c.input(0)?, paddings(c)?);
+        let (x, by) = (c.input(0)?, measure::paddings_of(c)?);
         let sub = |(d, [a, b]): (&usize, &[usize; 2])| d.checked_sub(a + b);
         let dims: Option<Vec<usize>> = x.dims().iter().zip(&by).map(sub).collect();
         let shape = Shape::new(&dims.ok_or_else(|| KernelError::invalid("the paddings exceed the shape"))?);
@@ -217,40 +161,6 @@ fn mirror_pad_grad(node: &Node) -> Built {
         c.set(0, out);
         Ok(())
     })
-}
-
-/// Reverses the dimensions of the mask.
-fn reversed(c: &mut KernelContext<'_>, mask: &[bool]) -> Computed {
-    let x = c.input(0)?;
-    let strides = x.shape().strides();
-    let dims = x.dims();
-    let out = pick(c, [x, x], x.shape().clone(), &|i| {
-        let mut at = i;
-        for (k, _) in mask.iter().enumerate().filter(|(_, r)| **r) {
-            let p = i / strides[k] % dims[k];
-            at = at + (dims[k] - 1 - p) * strides[k] - p * strides[k];
-        }
-        From::First(at)
-    })?;
-    c.set(0, out);
-    Ok(())
-}
-
-fn reverse(c: &mut KernelContext<'_>) -> Computed {
-    let axes = c.ints(1)?;
-    let mask = axis_mask(&axes, c.input(0)?.shape().rank())?;
-    if mask.iter().filter(|m| **m).count() != axes.len() {
-        return Err(KernelError::invalid(format!("axes {axes:?} name one twice")));
-    }
-    reversed(c, &mask)
-}
-
-fn reverse_by_mask(c: &mut KernelContext<'_>) -> Computed {
-    let mask = c.slice::<bool>(1)?.to_vec();
-    if mask.len() != c.input(0)?.shape().rank() {
-        return Err(KernelError::invalid(format!("{} truth values for shape {}", mask.len(), c.input(0)?.shape())));
-    }
-    reversed(c, &mask)
 }
 
 fn reverse_sequence(node: &Node) -> Built {

@@ -15,7 +15,7 @@ use crate::graph::{Attr, Node};
 use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::window::{Axis, Windows};
+use crate::window::{WindowGeometry, Windows};
 
 /// A type that pools take the largest of.
 trait Number: Element + PartialOrd + Default + std::ops::Add<Output = Self> {
@@ -37,84 +37,32 @@ numbers! {
     i64: i64::MIN, 1;
 }
 
-/// What a node's attributes say; sizes may come as inputs instead.
+/// Which windows a node pools over: those of its attributes, or of sizes and strides that are inputs.
 #[derive(Debug, Clone)]
-pub(super) struct Attributes {
+struct Pool {
     windows: Windows,
     /// Sizes and strides are the node's last two inputs, from this one on.
     inputs: Option<usize>,
-    turned: bool,
 }
 
-/// The sizes of a pool.
-#[derive(Debug, Clone)]
-pub(super) struct Geometry {
-    batch: usize,
-    axes: [Axis; 3],
-    pub channels: usize,
-    n_spatial: usize,
-}
-
-impl Attributes {
-    pub fn of(node: &Node, n: usize, inputs: Option<usize>) -> Result<Attributes, KernelError> {
-        let mut windows = Windows::new(|name| node.attrs.get(name), n)?;
-        if inputs.is_none() && windows.sizes.len() != n {
-            return Err(KernelError::invalid("ksize is missing"));
-        }
-        let turned = inputs.is_none() && std::mem::take(&mut windows.channels_first);
-        Ok(Attributes { windows, inputs, turned })
-    }
-
-    pub fn geometry(&self, c: &KernelContext<'_>, data: &Shape) -> Result<Geometry, KernelError> {
-        let n = self.windows.n_spatial();
-        if data.rank() != n + 2 {
-            return Err(KernelError::invalid(format!("the data must have rank {}, got shape {data}", n + 2)));
-        }
-        let mut windows = self.windows.clone();
-        if let Some(first) = self.inputs {
-            windows = windows.with_sizes(&c.ints(first)?, &c.ints(first + 1)?)?;
-        }
-        let mut axes = [Axis::single(); 3];
-        for i in 0..n {
-            axes[3 - n + i] = windows.axis(i, data.dims()[1 + i], windows.sizes[i])?;
-        }
-        Ok(Geometry { batch: data.dims()[0], axes, channels: data.dims()[n + 1], n_spatial: n })
-    }
-
-    /// The shape that input `i` lists, channels last.
-    fn listed(&self, c: &KernelContext<'_>, i: usize) -> Result<Shape, KernelError> {
-        let shape = c.shape_input(i)?;
-        if !self.turned || shape.rank() < 3 {
-            return Ok(shape);
-        }
-        let d = shape.dims();
-        let turned: Vec<usize> = std::iter::once(d[0]).chain(d[2..].iter().copied()).chain([d[1]]).collect();
-        Ok(Shape::new(&turned))
+impl Pool {
+    fn geometry(&self, c: &KernelContext<'_>, data: &Shape) -> Result<WindowGeometry, KernelError> {
+        Ok(match self.inputs {
+            None => self.windows.pool(data)?,
+            Some(first) => self.windows.clone().with_sizes(&c.ints(first)?, &c.ints(first + 1)?)?.pool(data)?,
+        })
     }
 }
 
-impl Geometry {
-    pub fn output(&self) -> Shape {
-        let spatial = self.axes[3 - self.n_spatial..].iter().map(|a| a.output);
-        Shape::new(&std::iter::once(self.batch).chain(spatial).chain([self.channels]).collect::<Vec<_>>())
-    }
-
-    fn in_pixels(&self) -> usize {
-        self.axes.iter().map(|a| a.input).product()
-    }
-
-    fn out_pixels(&self) -> usize {
-        self.axes.iter().map(|a| a.output).product()
-    }
-
+impl WindowGeometry {
     /// Picoseconds per output element.
     fn cost(&self) -> u64 {
-        150 * self.axes.iter().map(|a| a.window as u64).product::<u64>() + 100
+        150 * self.window_pixels() as u64 + 100
     }
 
     /// Calls `f` with the input pixels of an output pixel's window, in order; pixels are counted over all images.
     #[inline(always)]
-    pub fn each(&self, pixel: usize, mut f: impl FnMut(usize)) {
+    pub(super) fn each(&self, pixel: usize, mut f: impl FnMut(usize)) {
         let [z, y, x] = &self.axes;
         let (rest, ox) = (pixel / x.output, pixel % x.output);
         let (rest, oy) = (rest / y.output, rest % y.output);
@@ -135,19 +83,11 @@ impl Geometry {
         self.each(pixel, |_| n += 1);
         n
     }
-
-    fn check(&self, shape: &Shape, which: &str) -> Computed {
-        if *shape == self.output() {
-            return Ok(());
-        }
-        let text = format!("{which} has shape {shape}, the pool's output {}", self.output());
-        Err(KernelError::invalid(text))
-    }
 }
 
 vectorised! {
     /// The maxima of output pixels from `first` on.
-    fn maxima<T: Number>(g: &Geometry, x: &[T], first: usize, out: &mut [T]) {
+    fn maxima<T: Number>(g: &WindowGeometry, x: &[T], first: usize, out: &mut [T]) {
         let n = g.channels;
         for (i, out) in out.chunks_exact_mut(n).enumerate() {
             out.fill(T::LOWEST);
@@ -164,7 +104,7 @@ vectorised! {
 
     /// Adds gradients of the output pixels from `first` on to the elements that were the maxima. `left` has room for
     /// a pixel.
-    fn maxima_back<T: Number>(g: &Geometry, x: &[T], y: &[T], dy: &[T], first: usize, n_pixels: usize, left: &mut [T], dx: &mut [T]) {
+    fn maxima_back<T: Number>(g: &WindowGeometry, x: &[T], y: &[T], dy: &[T], first: usize, n_pixels: usize, left: &mut [T], dx: &mut [T]) {
         let n = g.channels;
         let origin = first / g.out_pixels() * g.in_pixels();
         for i in first..first + n_pixels {
@@ -182,7 +122,7 @@ vectorised! {
     }
 
     /// Takes for each output pixel from `first` on what lies at its maximum.
-    fn at_maxima<T: Number>(g: &Geometry, x: &[T], y: &[T], of: &[T], first: usize, left: &mut [T], out: &mut [T]) {
+    fn at_maxima<T: Number>(g: &WindowGeometry, x: &[T], y: &[T], of: &[T], first: usize, left: &mut [T], out: &mut [T]) {
         let n = g.channels;
         for (i, out) in out.chunks_exact_mut(n).enumerate() {
             let (y, left) = (&y[(first + i) * n..][..n], &mut left[..n]);
@@ -202,7 +142,7 @@ vectorised! {
     }
 
     /// The means of output pixels from `first` on.
-    fn means<T: Float>(g: &Geometry, x: &[T], first: usize, out: &mut [T]) {
+    fn means<T: Float>(g: &WindowGeometry, x: &[T], first: usize, out: &mut [T]) {
         let n = g.channels;
         for (i, out) in out.chunks_exact_mut(n).enumerate() {
             out.fill(T::default());
@@ -215,7 +155,7 @@ vectorised! {
     }
 
     /// Adds gradients of the output pixels from `first` on to their windows.
-    fn means_back<T: Float>(g: &Geometry, dy: &[T], first: usize, n_pixels: usize, dx: &mut [T]) {
+    fn means_back<T: Float>(g: &WindowGeometry, dy: &[T], first: usize, n_pixels: usize, dx: &mut [T]) {
         let n = g.channels;
         let origin = first / g.out_pixels() * g.in_pixels();
         for i in first..first + n_pixels {
@@ -228,8 +168,8 @@ vectorised! {
     }
 }
 
-fn max<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
-    let g = a.geometry(c, c.input(0)?.shape())?;
+fn max<T: Number>(c: &mut KernelContext<'_>, pool: &Pool) -> Computed {
+    let g = pool.geometry(c, c.input(0)?.shape())?;
     let x = c.slice::<T>(0)?;
     let y = by_pixel::<T>(c, &g, |first, part| maxima(&g, x, first, part))?;
     c.set(0, y);
@@ -239,7 +179,7 @@ fn max<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
 /// Fills an output: `fill(first pixel, pixels)`.
 fn by_pixel<T: Element + Default>(
     c: &KernelContext<'_>,
-    g: &Geometry,
+    g: &WindowGeometry,
     fill: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<Tensor, KernelError> {
     let n = g.channels;
@@ -256,7 +196,7 @@ fn by_pixel<T: Element + Default>(
 /// Fills an input's gradient image by image: `back(first output pixel, their number, the image)`.
 fn by_image<T: Element + Default>(
     c: &KernelContext<'_>,
-    g: &Geometry,
+    g: &WindowGeometry,
     shape: Shape,
     back: impl Fn(usize, usize, &mut [T]) + Sync,
 ) -> Result<Tensor, KernelError> {
@@ -275,11 +215,11 @@ fn by_image<T: Element + Default>(
     })
 }
 
-fn max_grad<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
+fn max_grad<T: Number>(c: &mut KernelContext<'_>, pool: &Pool) -> Computed {
     let shape = c.input(0)?.shape().clone();
-    let g = a.geometry(c, &shape)?;
-    g.check(c.input(1)?.shape(), "orig_output")?;
-    g.check(c.input(2)?.shape(), "grad")?;
+    let g = pool.geometry(c, &shape)?;
+    g.check_output("orig_output", c.input(1)?.shape())?;
+    g.check_output("grad", c.input(2)?.shape())?;
     let (x, y, dy) = (c.slice::<T>(0)?, c.slice::<T>(1)?, c.slice::<T>(2)?);
     let dx = by_image::<T>(c, &g, shape, |first, n, dx| {
         let mut left = vec![T::default(); g.channels];
@@ -289,9 +229,9 @@ fn max_grad<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     Ok(())
 }
 
-fn max_grad_grad<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
-    let g = a.geometry(c, c.input(0)?.shape())?;
-    g.check(c.input(1)?.shape(), "orig_output")?;
+fn max_grad_grad<T: Number>(c: &mut KernelContext<'_>, pool: &Pool) -> Computed {
+    let g = pool.geometry(c, c.input(0)?.shape())?;
+    g.check_output("orig_output", c.input(1)?.shape())?;
     if c.input(2)?.shape() != c.input(0)?.shape() {
         let (grad, x) = (c.input(2)?.shape(), c.input(0)?.shape());
         return Err(KernelError::invalid(format!("grad has shape {grad}, orig_input {x}")));
@@ -304,18 +244,18 @@ fn max_grad_grad<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Comput
     Ok(())
 }
 
-fn average<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
-    let g = a.geometry(c, c.input(0)?.shape())?;
+fn average<T: Float>(c: &mut KernelContext<'_>, pool: &Pool) -> Computed {
+    let g = pool.geometry(c, c.input(0)?.shape())?;
     let x = c.slice::<T>(0)?;
     let y = by_pixel::<T>(c, &g, |first, part| means(&g, x, first, part))?;
     c.set(0, y);
     Ok(())
 }
 
-fn average_grad<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
-    let shape = a.listed(c, 0)?;
-    let g = a.geometry(c, &shape)?;
-    g.check(c.input(1)?.shape(), "grad")?;
+fn average_grad<T: Float>(c: &mut KernelContext<'_>, pool: &Pool) -> Computed {
+    let shape = pool.windows.listed(&c.ints(0)?)?;
+    let g = pool.geometry(c, &shape)?;
+    g.check_output("grad", c.input(1)?.shape())?;
     let dy = c.slice::<T>(1)?;
     let dx = by_image::<T>(c, &g, shape, |first, n, dx| means_back(&g, dy, first, n, dx))?;
     c.set(0, dx);
@@ -335,8 +275,8 @@ impl Positions {
     }
 }
 
-fn max_with_argmax<T: Number>(c: &mut KernelContext<'_>, a: &Attributes, p: Positions) -> Computed {
-    let g = a.geometry(c, c.input(0)?.shape())?;
+fn max_with_argmax<T: Number>(c: &mut KernelContext<'_>, pool: &Pool, p: Positions) -> Computed {
+    let g = pool.geometry(c, c.input(0)?.shape())?;
     let x = c.slice::<T>(0)?;
     let (n, image) = (g.channels, g.in_pixels());
     let mut argmax = memory::filled(0i64, g.output().n_elements())?;
@@ -369,7 +309,7 @@ fn max_with_argmax<T: Number>(c: &mut KernelContext<'_>, a: &Attributes, p: Posi
 }
 
 /// Where the maxima lie in the whole input, checked.
-fn positions(c: &KernelContext<'_>, g: &Geometry, p: Positions) -> Result<Vec<usize>, KernelError> {
+fn positions(c: &KernelContext<'_>, g: &WindowGeometry, p: Positions) -> Result<Vec<usize>, KernelError> {
     let (image, out_image) = (g.in_pixels() * g.channels, g.out_pixels() * g.channels);
     let at = |(i, v): (usize, &i64)| {
         let limit = if p.over_batch { image * g.batch } else { image };
@@ -381,11 +321,11 @@ fn positions(c: &KernelContext<'_>, g: &Geometry, p: Positions) -> Result<Vec<us
     c.ints(2)?.iter().enumerate().map(at).collect()
 }
 
-fn max_grad_with_argmax<T: Number>(c: &mut KernelContext<'_>, a: &Attributes, p: Positions) -> Computed {
+fn max_grad_with_argmax<T: Number>(c: &mut KernelContext<'_>, pool: &Pool, p: Positions) -> Computed {
     let shape = c.input(0)?.shape().clone();
-    let g = a.geometry(c, &shape)?;
-    g.check(c.input(1)?.shape(), "grad")?;
-    g.check(c.input(2)?.shape(), "argmax")?;
+    let g = pool.geometry(c, &shape)?;
+    g.check_output("grad", c.input(1)?.shape())?;
+    g.check_output("argmax", c.input(2)?.shape())?;
     let (dy, positions) = (c.slice::<T>(1)?, positions(c, &g, p)?);
     let dx = c.filled::<T>(shape, |dx| {
         dx.fill(T::default());
@@ -396,9 +336,9 @@ fn max_grad_with_argmax<T: Number>(c: &mut KernelContext<'_>, a: &Attributes, p:
     Ok(())
 }
 
-fn max_grad_grad_with_argmax<T: Number>(c: &mut KernelContext<'_>, a: &Attributes, p: Positions) -> Computed {
-    let g = a.geometry(c, c.input(0)?.shape())?;
-    g.check(c.input(2)?.shape(), "argmax")?;
+fn max_grad_grad_with_argmax<T: Number>(c: &mut KernelContext<'_>, pool: &Pool, p: Positions) -> Computed {
+    let g = pool.geometry(c, c.input(0)?.shape())?;
+    g.check_output("argmax", c.input(2)?.shape())?;
     if c.input(1)?.shape() != c.input(0)?.shape() {
         return Err(KernelError::invalid("grad must have the input's shape"));
     }
@@ -409,13 +349,13 @@ fn max_grad_grad_with_argmax<T: Number>(c: &mut KernelContext<'_>, a: &Attribute
     Ok(())
 }
 
-type Compute = fn(&mut KernelContext<'_>, &Attributes) -> Computed;
+type Compute = fn(&mut KernelContext<'_>, &Pool) -> Computed;
 type Turned = &'static [usize];
 
 /// A pool of `n` spatial dimensions whose `turned` inputs and first output follow the data format.
 fn built(node: &Node, n: usize, turned: Turned, compute: Compute) -> Built {
-    let attributes = Attributes::of(node, n, None)?;
-    any_format(node, turned, &[0], kernel(move |c| compute(c, &attributes))?)
+    let pool = Pool { windows: Windows::of(&node.attrs, n)?, inputs: None };
+    any_format(node, turned, &[0], kernel(move |c| compute(c, &pool))?)
 }
 
 /// A pool of the second version: sizes and strides are inputs, from `first` on.
@@ -423,13 +363,14 @@ fn built_v2(node: &Node, first: usize, compute: Compute) -> Built {
     if matches!(node.attrs.get("data_format"), Some(Attr::Str(s)) if s != b"NHWC") {
         return Err(KernelError::invalid("data_format must be NHWC where sizes are inputs"));
     }
-    let attributes = Attributes::of(node, 2, Some(first))?;
-    kernel(move |c| compute(c, &attributes))
+    let pool = Pool { windows: Windows::of(&node.attrs, 2)?, inputs: Some(first) };
+    kernel(move |c| compute(c, &pool))
 }
 
-fn with_argmax(node: &Node, compute: fn(&mut KernelContext<'_>, &Attributes, Positions) -> Computed) -> Built {
-    let (attributes, positions) = (Attributes::of(node, 2, None)?, Positions::of(node)?);
-    kernel(move |c| compute(c, &attributes, positions))
+fn with_argmax(node: &Node, compute: fn(&mut KernelContext<'_>, &Pool, Positions) -> Computed) -> Built {
+    let pool = Pool { windows: Windows::of(&node.attrs, 2)?, inputs: None };
+    let positions = Positions::of(node)?;
+    kernel(move |c| compute(c, &pool, positions))
 }
 
 macro_rules! pools {

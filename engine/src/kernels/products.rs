@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::gemm::{Gemm, Matrix, Product, multiply_all, pack_right, packed_len};
+use super::matmul::transposed;
 use super::support::{Built, Computed, cpu, cpu_any, kernel, unique_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
@@ -26,12 +27,7 @@ fn pairs<'a, T: Gemm>(
 ) -> Result<(Matrices<'a, T>, Matrices<'a, T>, Shape), KernelError> {
     let (mut left, mut right) = (Matrices::new(), Matrices::new());
     for (a, b) in all {
-        let (shape_a, shape_b) = (a.shape(), b.shape());
-        let (a, b) = (Matrix::<T>::new(a, transposed.0, "a")?, Matrix::<T>::new(b, transposed.1, "b")?);
-        if a.cols != b.rows {
-            let text = format!("inner dimensions differ: {} and {} (inputs {shape_a}, {shape_b})", a.cols, b.rows);
-            return Err(KernelError::invalid(text));
-        }
+        let [a, b] = Matrix::<T>::pair(a, b, transposed)?;
         left.push(a);
         right.push(b);
     }
@@ -44,10 +40,6 @@ fn pairs<'a, T: Gemm>(
         return Err(KernelError::invalid(text));
     }
     Ok((left, right, Shape::new(&[m, n])))
-}
-
-fn transposed(node: &Node) -> Result<(bool, bool), KernelError> {
-    Ok((*node.flag("transpose_a")?, *node.flag("transpose_b")?))
 }
 
 /// The sum of the products of the first half of the inputs with the second half.

@@ -3,11 +3,11 @@
 //! Every quantised type converts to i64 and back, so each kernel is written once. Formulas are TensorFlow's, in the
 //! precision that it uses.
 
-use super::reduce::axis;
 use super::support::{Built, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::convert;
 use crate::dtype::DType;
+use crate::geometry::Along;
 use crate::graph::Node;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -145,8 +145,8 @@ impl Channels {
         if at == -1 {
             return Ok(Channels { n: 1, inner: shape.n_elements().max(1) });
         }
-        let at = axis(at, shape.rank())?;
-        Ok(Channels { n: shape.dims()[at], inner: shape.dims()[at + 1..].iter().product::<usize>().max(1) })
+        let Along { n, inner, .. } = Along::new(shape, at)?;
+        Ok(Channels { n, inner: inner.max(1) })
     }
 
     fn of_element(&self, i: usize) -> usize {

@@ -5,6 +5,7 @@ use super::quantize::{Levels, float, levels, of_levels};
 use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
+use crate::geometry::Partition;
 use crate::graph::Node;
 use crate::memory;
 use crate::shape::Shape;
@@ -137,34 +138,23 @@ fn concat(node: &Node) -> Built {
     let (dtype, n) = (*node.dtype("T")?, usize::try_from(*node.int("N")?).unwrap_or(0));
     let of = Levels::of(dtype)?;
     kernel(move |c| {
-        let at = super::reduce::axis(i64::from(c.item::<i32>(0)?), c.input(1)?.shape().rank())?;
+        let shapes = (1..=n).map(|i| Ok(c.input(i)?.shape())).collect::<Result<Vec<_>, KernelError>>()?;
+        let Partition { shape, outer, rows, .. } = Partition::concat(&shapes, i64::from(c.item::<i32>(0)?))?;
         let range = |i: usize| Ok::<_, KernelError>((float(c, 1 + n + i)?, float(c, 1 + 2 * n + i)?));
         let ranges = (0..n).map(range).collect::<Result<Vec<_>, _>>()?;
         let least = ranges.iter().fold(f32::INFINITY, |least, r| least.min(r.0));
         let most = ranges.iter().fold(f32::NEG_INFINITY, |most, r| most.max(r.1));
         let largest = least.abs().max(most.abs());
         let (low, high) = if of.low < 0 { (-largest, largest) } else { (least.min(0.0), most) };
-        let first = c.input(1)?.dims().to_vec();
-        let (outer, mut along) = (first[..at].iter().product::<usize>(), 0);
         let mut parts = Vec::new();
         for (i, (min, max)) in ranges.iter().enumerate() {
-            let dims = c.input(1 + i)?.dims();
-            let fits = dims.len() == first.len() && (0..dims.len()).all(|d| d == at || dims[d] == first[d]);
-            if !fits {
-                let text = format!("value {i} has shape {}, value 0 {}", c.input(1 + i)?.shape(), c.input(1)?.shape());
-                return Err(KernelError::invalid(text));
-            }
-            along += dims[at];
             let own = (*min, *max) == (low, high);
             let again = |v: i64| if own { v } else { of.of_float_narrow(of.to_float_narrow(v, *min, *max), low, high) };
-            let row = dims[at..].iter().product::<usize>();
-            parts.push((row, levels(c, 1 + i)?.into_iter().map(again).collect::<Vec<i64>>()));
+            parts.push((rows[i], levels(c, 1 + i)?.into_iter().map(again).collect::<Vec<i64>>()));
         }
         let row = |o: usize| parts.iter().flat_map(move |(row, part)| part[o * row..(o + 1) * row].iter().copied());
         let all = (0..outer).flat_map(row).collect();
-        let mut dims = first;
-        dims[at] = along;
-        let out = of_levels(c, dtype, Shape::new(&dims), all)?;
+        let out = of_levels(c, dtype, shape, all)?;
         c.set(0, out);
         set_range(c, low, high);
         Ok(())

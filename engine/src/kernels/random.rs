@@ -77,7 +77,7 @@ impl Origin {
 
 /// The generator of a pair of seeds.
 fn seeded(c: &KernelContext<'_>, i: usize) -> Result<Philox, KernelError> {
-    match c.small_ints(i)?.as_slice() {
+    match c.ints(i)?.as_slice() {
         [a, b] => Ok(Philox::scrambled(*a as u64, *b as u64)),
         other => Err(KernelError::invalid(format!("the seed must be two integers, got {}", other.len()))),
     }

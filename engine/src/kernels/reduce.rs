@@ -6,60 +6,13 @@
 
 use smallvec::SmallVec;
 
-use super::support::{cpu, cpu_any, kernel, shard_rows, shard_slice};
+use super::support::{Built, cpu, cpu_any, kernel, shard_rows, shard_slice, unique_slice};
 use super::widen::widened;
-use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, Sharder};
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, Sharder, measure};
 use crate::dtype::{Complex64, DType, Element};
+use crate::geometry::{Along, Reduction};
 use crate::graph::Node;
-use crate::shape::Shape;
 use crate::tensor::Tensor;
-
-/// The axes that `axes` mean, in a mask.
-pub(crate) fn axis_mask(axes: &[i64], rank: usize) -> Result<SmallVec<[bool; 8]>, KernelError> {
-    let mut mask = SmallVec::from_elem(false, rank);
-    for a in axes {
-        mask[axis(*a, rank)?] = true;
-    }
-    Ok(mask)
-}
-
-/// The axis that `axis` means in a shape of this rank.
-pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, KernelError> {
-    let rank_i = rank as i64;
-    match axis {
-        a if (0..rank_i).contains(&a) => Ok(a as usize),
-        a if (-rank_i..0).contains(&a) => Ok((a + rank_i) as usize),
-        _ => Err(KernelError::invalid(format!("axis {axis} is outside of [-{rank}, {rank})"))),
-    }
-}
-
-struct Reduction {
-    shape: Shape,
-    /// Merged dimensions, outermost first, and whether each is reduced.
-    dims: SmallVec<[(usize, bool); 4]>,
-    /// How many elements go into one.
-    n_reduced: usize,
-}
-
-fn plan(ctx: &KernelContext<'_>, keep: bool) -> Result<Reduction, KernelError> {
-    let input = ctx.input(0)?;
-    let mask = axis_mask(&ctx.ints(1)?, input.shape().rank())?;
-    let mut dims: SmallVec<[(usize, bool); 4]> = SmallVec::new();
-    let mut out: SmallVec<[usize; 4]> = SmallVec::new();
-    for (d, reduced) in input.dims().iter().zip(&mask) {
-        match dims.last_mut() {
-            Some(last) if last.1 == *reduced => last.0 *= d,
-            _ => dims.push((*d, *reduced)),
-        }
-        match (reduced, keep) {
-            (false, _) => out.push(*d),
-            (true, true) => out.push(1),
-            (true, false) => {}
-        }
-    }
-    let n_reduced = dims.iter().filter(|d| d.1).map(|d| d.0).product();
-    Ok(Reduction { shape: Shape::new(&out), dims, n_reduced })
-}
 
 /// Reduces with an associative function, from `start`.
 fn reduce<T: Element>(
@@ -68,16 +21,16 @@ fn reduce<T: Element>(
     start: T,
     f: impl Fn(T, T) -> T + Sync,
 ) -> Result<(Tensor, usize), KernelError> {
-    let plan = plan(ctx, keep)?;
+    let Reduction { shape, dims, n_reduced } = measure::reduction(ctx, keep)?;
     let from = ctx.slice::<T>(0)?;
-    let out = ctx.filled::<T>(plan.shape.clone(), |out| {
+    let out = ctx.filled::<T>(shape, |out| {
         out.fill(start);
         if !from.is_empty() && !out.is_empty() {
-            sharded(ctx.sharder, &plan.dims, from, out, &f, start);
+            sharded(ctx.sharder, &dims, from, out, &f, start);
         }
         Ok(())
     })?;
-    Ok((out, plan.n_reduced))
+    Ok((out, n_reduced))
 }
 
 /// Elements of one shard's input. Shards, and so rounding, depend on the shape alone, not on the number of threads.
@@ -169,7 +122,7 @@ fn fold_row<T: Element>(row: &[T], f: &impl Fn(T, T) -> T, start: T) -> T {
 trait Fold<T>: Fn(T, T) -> T + Copy + Send + Sync + 'static {}
 impl<T, F: Fn(T, T) -> T + Copy + Send + Sync + 'static> Fold<T> for F {}
 
-fn simple<T: Element>(node: &Node, start: T, f: impl Fold<T>) -> super::support::Built {
+fn simple<T: Element>(node: &Node, start: T, f: impl Fold<T>) -> Built {
     let keep = *node.flag("keep_dims")?;
     kernel(move |c| {
         let out = reduce(c, keep, start, f)?.0;
@@ -178,11 +131,11 @@ fn simple<T: Element>(node: &Node, start: T, f: impl Fold<T>) -> super::support:
     })
 }
 
-fn mean<T: Element>(node: &Node, start: T, f: impl Fold<T>, divide: fn(T, usize) -> T) -> super::support::Built {
+fn mean<T: Element>(node: &Node, start: T, f: impl Fold<T>, divide: fn(T, usize) -> T) -> Built {
     let keep = *node.flag("keep_dims")?;
     kernel(move |c| {
         let (mut out, n) = reduce(c, keep, start, f)?;
-        super::support::unique_slice::<T>(&mut out)?.iter_mut().for_each(|v| *v = divide(*v, n));
+        unique_slice::<T>(&mut out)?.iter_mut().for_each(|v| *v = divide(*v, n));
         c.set(0, out);
         Ok(())
     })
@@ -270,19 +223,13 @@ static NARROW: &[KernelDef] = &[
 ];
 
 /// The root of the sum of squares.
-fn norm<T: Element>(
-    node: &Node,
-    start: T,
-    square: fn(T) -> T,
-    add: impl Fold<T>,
-    root: fn(T) -> T,
-) -> super::support::Built {
+fn norm<T: Element>(node: &Node, start: T, square: fn(T) -> T, add: impl Fold<T>, root: fn(T) -> T) -> Built {
     let keep = *node.flag("keep_dims")?;
     kernel(move |c| {
         let squares = super::elementwise::map_to::<T, T>(c, c.input(0)?, 500, square)?;
         c.inputs[0] = Some(squares);
         let mut out = reduce(c, keep, start, add)?.0;
-        super::support::unique_slice::<T>(&mut out)?.iter_mut().for_each(|v| *v = root(*v));
+        unique_slice::<T>(&mut out)?.iter_mut().for_each(|v| *v = root(*v));
         c.set(0, out);
         Ok(())
     })
@@ -295,32 +242,19 @@ static BOOLS: &[KernelDef] = &[
 ];
 
 /// The position of the first element along an axis that nothing is `better` than.
-fn arg<T: Element>(node: &Node, better: impl Fn(T, T) -> bool + Copy + Send + Sync + 'static) -> super::support::Built {
+fn arg<T: Element>(node: &Node, better: impl Fn(T, T) -> bool + Copy + Send + Sync + 'static) -> Built {
     let out_type = *node.dtype("output_type")?;
     kernel(move |c| {
-        let input = c.input(0)?;
-        let &[at] = c.ints(1)?.as_slice() else {
-            return Err(KernelError::invalid("the dimension must be one integer"));
-        };
-        let at = axis(at, input.shape().rank())?;
-        let (dims, values) = (input.dims(), input.slice::<T>()?);
-        if dims[at] == 0 {
-            return Err(KernelError::invalid(format!("axis {at} of shape {} is empty", input.shape())));
-        }
-        let inner: usize = dims[at + 1..].iter().product();
-        let outer: usize = dims[..at].iter().product();
+        let (Along { n, inner, .. }, shape) = measure::position(c)?;
+        let values = c.slice::<T>(0)?;
         let best = |i: usize| {
-            let at_k = |k: usize| values[(i / inner * dims[at] + k) * inner + i % inner];
-            (1..dims[at]).fold(0, |best, k| if better(at_k(best), at_k(k)) { k } else { best })
+            let at_k = |k: usize| values[(i / inner * n + k) * inner + i % inner];
+            (1..n).fold(0, |best, k| if better(at_k(best), at_k(k)) { k } else { best })
         };
-        let shape: SmallVec<[usize; 4]> = dims[..at].iter().chain(&dims[at + 1..]).copied().collect();
-        let shape = Shape::new(&shape);
-        let n = outer * inner;
         let out = c.filled::<i64>(shape, |o| {
-            shard_slice(c.sharder, o, 1, 1000 * dims[at] as u64, |first, part| {
+            shard_slice(c.sharder, o, 1, 1000 * n as u64, |first, part| {
                 part.iter_mut().zip(first..).for_each(|(o, i)| *o = best(i) as i64);
             });
-            debug_assert_eq!(o.len(), n);
             Ok(())
         })?;
         let out = if out_type == DType::I64 { out } else { crate::convert::convert(&out, out_type, c.allocator)? };

@@ -1,11 +1,11 @@
 //! Kernels that run along an axis: cumulative sums, the largest elements, evenly spaced numbers.
 
-use super::reduce::axis;
 use super::support::{Built, Computed, cpu, cpu_any, kernel, unique_slice};
 use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::convert;
 use crate::dtype::{Complex64, DType, Element};
+use crate::geometry::{Along, one};
 use crate::graph::{Attr, Node};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -15,12 +15,7 @@ fn scan<T: Element>(node: &Node, start: T, f: fn(T, T) -> T) -> Built {
     let (exclusive, reverse) = (*node.flag("exclusive")?, *node.flag("reverse")?);
     kernel(move |c| {
         let x = c.input(0)?;
-        let &[at] = c.ints(1)?.as_slice() else {
-            return Err(KernelError::invalid("the axis must be one integer"));
-        };
-        let at = axis(at, x.shape().rank())?;
-        let n = x.dims()[at];
-        let inner: usize = x.dims()[at + 1..].iter().product();
+        let Along { n, inner, .. } = Along::new(x.shape(), one("the axis", &c.ints(1)?)?)?;
         let from = x.slice::<T>()?;
         let out = c.filled::<T>(x.shape().clone(), |out| {
             let mut sums = vec![start; inner];

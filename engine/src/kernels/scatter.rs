@@ -7,55 +7,11 @@ use super::variables::{copied, pass_on, value_of, with_value};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::convert;
 use crate::dtype::{Complex64, DType, Element};
+use crate::geometry::{Indexing, Places};
 use crate::graph::Node;
 use crate::shape::Shape;
 use crate::strided::{Masks, resolve};
 use crate::tensor::Tensor;
-
-/// Where slices of a tensor lie: their offsets, the length of each, and the shape that updates of all of them have.
-struct Places {
-    offsets: Vec<usize>,
-    len: usize,
-    shape: Shape,
-}
-
-/// How indices name slices.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Indexing {
-    /// Each index is a row.
-    Rows,
-    /// The last dimension of the indices goes into the tensor's first ones.
-    Nd,
-}
-
-fn places(of: &Shape, indices: &Tensor, ints: &[i64], how: Indexing) -> Result<Places, KernelError> {
-    let strides = of.strides();
-    let (depth, outer) = match (how, indices.dims()) {
-        (Indexing::Rows, dims) => (1, dims),
-        (Indexing::Nd, [outer @ .., depth]) => (*depth, outer),
-        (Indexing::Nd, []) => return Err(KernelError::invalid("the indices must have at least one dimension")),
-    };
-    let inner = of.dims().get(depth..).ok_or_else(|| {
-        KernelError::invalid(format!("indices of shape {} are deeper than shape {of}", indices.shape()))
-    })?;
-    let n: usize = outer.iter().product();
-    let mut offsets = Vec::with_capacity(n);
-    for i in 0..n {
-        let mut offset = 0;
-        for (d, index) in ints[i * depth..(i + 1) * depth].iter().enumerate() {
-            let size = of.dims()[d];
-            let at = usize::try_from(*index).ok().filter(|at| *at < size);
-            offset += strides[d]
-                * at.ok_or_else(|| {
-                    KernelError::invalid(format!(
-                        "index {index} at position {i} is outside of [0, {size}) of shape {of}"
-                    ))
-                })?;
-        }
-        offsets.push(offset);
-    }
-    Ok(Places { offsets, len: inner.iter().product(), shape: Shape::new(&[outer, inner].concat()) })
-}
 
 impl Places {
     /// Whether updates of this shape fit: one for each slice, or one scalar for all elements.
@@ -156,7 +112,7 @@ fn into_variable(how: Combine, indexing: Indexing) -> Built {
     kernel(move |c| {
         let (indices, updates, ints) = (c.input(1)?, c.input(2)?, c.ints(1)?);
         with_value(c, 0, |value| {
-            let places = places(value.shape(), indices, &ints, indexing)?;
+            let places = Places::new(value.shape(), indices.shape(), &ints, indexing)?;
             scatter(c, value, &places, updates, how)
         })?;
         pass_on(c)
@@ -167,8 +123,8 @@ fn into_variable(how: Combine, indexing: Indexing) -> Built {
 fn into_tensor(how: Combine) -> Built {
     kernel(move |c| {
         let mut value = c.take(0)?;
-        let (indices, updates, ints) = (c.input(1)?, c.input(2)?, c.small_ints(1)?);
-        let places = places(value.shape(), indices, &ints, Indexing::Nd)?;
+        let (indices, updates, ints) = (c.input(1)?, c.input(2)?, c.ints(1)?);
+        let places = Places::new(value.shape(), indices.shape(), &ints, Indexing::Nd)?;
         if !value.is_unique() && value.dtype() != DType::String {
             value = copied(c, &value)?;
         }
@@ -180,11 +136,11 @@ fn into_tensor(how: Combine) -> Built {
 
 /// Into zeros: what falls on one place is added (strings: set).
 fn scatter_nd(c: &mut KernelContext<'_>) -> Computed {
-    let shape = c.small_ints(2)?.iter().map(|d| usize::try_from(*d)).collect::<Result<Vec<_>, _>>();
+    let shape = c.ints(2)?.iter().map(|d| usize::try_from(*d)).collect::<Result<Vec<_>, _>>();
     let shape = Shape::new(&shape.map_err(|_| KernelError::invalid("the shape has a negative dimension"))?);
-    let (indices, updates, ints) = (c.input(0)?, c.input(1)?, c.small_ints(0)?);
+    let (indices, updates, ints) = (c.input(0)?, c.input(1)?, c.ints(0)?);
     let mut out = Tensor::zeros(updates.dtype(), shape, c.allocator)?;
-    let places = places(out.shape(), indices, &ints, Indexing::Nd)?;
+    let places = Places::new(out.shape(), indices.shape(), &ints, Indexing::Nd)?;
     let how = if updates.dtype() == DType::String { Combine::Set } else { Combine::Add };
     scatter(c, &mut out, &places, updates, how)?;
     c.set(0, out);
@@ -243,7 +199,7 @@ fn gather(node: &Node) -> Built {
 
 fn gather_nd(c: &mut KernelContext<'_>) -> Computed {
     let (value, indices, ints) = (value_of(c, 0)?, c.input(1)?, c.ints(1)?);
-    let places = places(value.shape(), indices, &ints, Indexing::Nd)?;
+    let places = Places::new(value.shape(), indices.shape(), &ints, Indexing::Nd)?;
     let picks: Vec<(usize, usize)> = places.offsets.iter().map(|at| (0, at / places.len.max(1))).collect();
     let out = pick(c, value.dtype(), &[&value], &picks, places.len, places.shape)?;
     c.set(0, out);

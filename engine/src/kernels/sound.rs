@@ -80,27 +80,37 @@ fn encode(c: &mut KernelContext<'_>) -> Computed {
     let &[_, channels] = audio.dims() else {
         return Err(KernelError::invalid(format!("audio must be [samples, channels], got {}", audio.shape())));
     };
-    let (Ok(channels), Ok(rate)) = (u16::try_from(channels), u32::try_from(rate)) else {
-        return Err(KernelError::invalid(format!("{channels} channels at {rate} samples a second cannot be encoded")));
-    };
-    let samples = audio.slice::<f32>()?;
-    let size = u32::try_from(samples.len() * 2).ok().and_then(|n| n.checked_add(36).map(|all| (n, all)));
-    let (n_bytes, all) = size.ok_or_else(|| KernelError::invalid("the sound is too long for a WAV file"))?;
-    let block = u32::from(channels) * 2;
-    let mut out = Vec::with_capacity(44 + samples.len() * 2);
+    let rate = u32::try_from(rate)
+        .map_err(|_| KernelError::invalid(format!("{rate} samples a second cannot be written to a WAV file")))?;
+    let file = wav(rate, channels, audio.slice::<f32>()?)?;
+    c.set(0, Tensor::string(file));
+    Ok(())
+}
+
+/// Samples in [-1, 1], channel by channel of each frame, as a WAV file of 16 bits:
+///
+/// ```text
+/// "RIFF" size:u32 "WAVE" | "fmt " 16:u32 1:u16 channels:u16 rate:u32 bytes/s:u32 bytes/frame:u16 16:u16 | "data" size:u32 ...
+/// ```
+///
+/// This is what TensorFlow writes for any number of channels.
+pub(super) fn wav(rate: u32, channels: usize, samples: &[f32]) -> Result<Vec<u8>, KernelError> {
+    let too_large = || KernelError::invalid("the sound is too large for a WAV file");
+    let n_bytes = samples.len().checked_mul(2).and_then(|n| u32::try_from(n).ok()).ok_or_else(too_large)?;
+    let size = n_bytes.checked_add(36).ok_or_else(too_large)?;
+    let channels = u16::try_from(channels).map_err(|_| too_large())?;
+    let frame = channels.checked_mul(2).ok_or_else(too_large)?;
+    let mut out = Vec::with_capacity(44 + n_bytes as usize);
     out.extend_from_slice(b"RIFF");
-    out.extend_from_slice(&all.to_le_bytes());
+    out.extend_from_slice(&size.to_le_bytes());
     out.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0");
     out.extend_from_slice(&channels.to_le_bytes());
     out.extend_from_slice(&rate.to_le_bytes());
-    out.extend_from_slice(&rate.saturating_mul(block).to_le_bytes());
-    out.extend_from_slice(&(block as u16).to_le_bytes());
+    out.extend_from_slice(&rate.wrapping_mul(u32::from(frame)).to_le_bytes());
+    out.extend_from_slice(&frame.to_le_bytes());
     out.extend_from_slice(b"\x10\0data");
     out.extend_from_slice(&n_bytes.to_le_bytes());
-    for s in samples {
-        let word = (s * SCALE).round().clamp(-32768.0, 32767.0) as i16;
-        out.extend_from_slice(&word.to_le_bytes());
-    }
-    c.set(0, Tensor::string(out));
-    Ok(())
+    // Clips; NaN is silence.
+    samples.iter().for_each(|s| out.extend_from_slice(&((s * SCALE).round() as i16).to_le_bytes()));
+    Ok(out)
 }

@@ -173,7 +173,7 @@ fn concat(node: &Node) -> Built {
         let n = c.inputs.len() / 3;
         let parts = (0..n).map(|i| Sparse::of(c, i, n + i, 2 * n + i)).collect::<Result<Vec<_>, _>>()?;
         let rank = parts.first().map_or(0, Sparse::rank);
-        let dim = super::reduce::axis(dim, rank)?;
+        let dim = crate::geometry::axis(dim, rank)?;
         let mut shape = parts[0].shape.clone();
         shape[dim] = 0;
         let mut all = Sparse { at: Vec::new(), shape: Vec::new(), n: 0 };
@@ -226,7 +226,7 @@ fn split(node: &Node) -> Built {
     kernel(move |c| {
         let dim = c.item::<i64>(0)?;
         let s = Sparse::of(c, 1, 2, 3)?;
-        let dim = super::reduce::axis(dim, s.rank())?;
+        let dim = crate::geometry::axis(dim, s.rank())?;
         let whole = s.shape[dim];
         if n < 1 || n > whole.max(1) {
             return Err(KernelError::invalid(format!("dimension {dim} of {whole} cannot be split into {n}")));

@@ -176,7 +176,7 @@ fn reduce<T: Arith>(node: &Node, how: Combine, sparse: bool) -> Built {
         let s = Sparse::of(c, 0, 1, 2)?;
         let values = c.slice::<T>(1)?;
         let axes = c.ints(3)?;
-        let reduced = super::reduce::axis_mask(&axes, s.rank())?;
+        let reduced = crate::geometry::axis_mask(&axes, s.rank())?;
         let kept: Vec<usize> = (0..s.rank()).filter(|d| !reduced[*d]).collect();
         let group = |i: usize| kept.iter().map(|d| s.row(i)[*d]).collect::<Vec<i64>>();
         let mut order: Vec<usize> = (0..s.n).collect();

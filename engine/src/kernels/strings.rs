@@ -4,7 +4,6 @@ use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::reduce::axis_mask;
 use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::convert;
@@ -388,8 +387,8 @@ fn reduce_join(node: &Node) -> Built {
     kernel(move |c| {
         let (input, axes) = (c.input(0)?, c.ints(1)?);
         let rank = input.shape().rank();
-        let mask = axis_mask(&axes, rank)?;
-        let axes = axes.iter().map(|a| super::reduce::axis(*a, rank)).collect::<Result<Vec<_>, _>>()?;
+        let mask = crate::geometry::axis_mask(&axes, rank)?;
+        let axes = axes.iter().map(|a| crate::geometry::axis(*a, rank)).collect::<Result<Vec<_>, _>>()?;
         let (dims, strides) = (input.dims(), input.shape().strides());
         let kept: Vec<usize> = (0..rank).filter(|d| !mask[*d]).collect();
         let order: Vec<usize> = kept.iter().chain(axes.iter().rev()).copied().collect();

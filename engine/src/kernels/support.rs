@@ -1,5 +1,6 @@
 //! What kernels share: kernels from functions, output memory with in-place forwarding, loops cut into shards.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -102,27 +103,18 @@ impl KernelContext<'_> {
         Ok(self.input(i)?.item::<T>()?)
     }
 
-    /// Input `i` as a list of integers, of whatever width.
+    /// Input `i` as a list of integers, of whatever width; waits for the device that has them.
     ///
     /// # Errors
-    /// It is missing or not of integers.
+    /// It is missing, not of integers, or cannot be copied from its device.
     pub fn ints(&self, i: usize) -> Result<Vec<i64>, KernelError> {
-        let t = self.input(i)?;
+        let t = self.input(i)?.to_host()?;
         Ok(match t.dtype() {
             DType::I32 => t.slice::<i32>()?.iter().map(|v| i64::from(*v)).collect(),
             DType::I64 => t.slice::<i64>()?.to_vec(),
-            d if d.is_integer() => crate::convert::convert(t, DType::I64, self.allocator)?.slice::<i64>()?.to_vec(),
+            d if d.is_integer() => crate::convert::convert(&t, DType::I64, self.allocator)?.slice::<i64>()?.to_vec(),
             got => return Err(crate::tensor::TensorError::DType { expected: DType::I64, got }.into()),
         })
-    }
-
-    /// Input `i` as a list of integers of any width.
-    ///
-    /// # Errors
-    /// It is missing or not of integers.
-    pub fn small_ints(&self, i: usize) -> Result<Vec<i64>, KernelError> {
-        let wide = crate::convert::convert(self.input(i)?, DType::I64, self.allocator)?;
-        Ok(wide.slice::<i64>()?.to_vec())
     }
 
     /// Input `i` as a shape.
@@ -202,17 +194,40 @@ pub(crate) fn unique_slice<T: Element>(t: &mut Tensor) -> Result<&mut [T], Kerne
     t.slice_mut::<T>()?.ok_or_else(|| KernelError::invalid("the output is shared"))
 }
 
-/// Elements per unit of sharded work.
-const UNIT: usize = 4096;
+/// Elements of a unit of work that is split over threads.
+pub(crate) const UNIT: usize = 4096;
 
 /// A slice whose disjoint parts several threads write.
-struct Parts<T>(*mut T);
-// SAFETY: each thread gets disjoint ranges (see `shard_slice`), and `T` can be sent.
-unsafe impl<T: Send> Sync for Parts<T> {}
+pub(crate) struct DisjointMut<'a, T> {
+    first: *mut T,
+    len: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
 
-impl<T> Parts<T> {
-    fn at(&self, offset: usize) -> *mut T {
-        self.0.wrapping_add(offset)
+// SAFETY: it stands for a slice that is borrowed for writing; who takes a part promises that nobody else has any of it,
+// and `T` can be sent.
+unsafe impl<T: Send> Sync for DisjointMut<'_, T> {}
+
+impl<'a, T> DisjointMut<'a, T> {
+    pub fn new(slice: &'a mut [T]) -> DisjointMut<'a, T> {
+        DisjointMut { first: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
+    }
+
+    /// Where element `i` lies.
+    #[inline]
+    pub fn at(&self, i: usize) -> *mut T {
+        self.first.wrapping_add(i)
+    }
+
+    /// The elements `range`.
+    ///
+    /// # Safety
+    /// They lie within the slice, and nobody else has any of them while the part is used.
+    #[inline]
+    pub unsafe fn part(&self, range: Range<usize>) -> &'a mut [T] {
+        debug_assert!(range.start <= range.end && range.end <= self.len, "a part lies within its slice");
+        // SAFETY: the slice is borrowed for writing for `'a`; the rest is the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.at(range.start), range.len()) }
     }
 }
 
@@ -236,13 +251,12 @@ pub(crate) fn shard_slice<T: Element>(
     if n <= 2 * unit || sharder.n_workers() == 1 {
         return f(0, out);
     }
-    let parts = Parts(out.as_mut_ptr());
+    let parts = DisjointMut::new(out);
     let body = |units: Range<usize>| {
         let (begin, end) = (units.start * unit, (units.end * unit).min(n));
         // SAFETY: the sharder hands out disjoint ranges of `0..n.div_ceil(unit)`, so `begin..end` lies within `out`
-        // and no other call gets any of it; `out` is borrowed for writing until `parallel_for` returns.
-        let part = unsafe { std::slice::from_raw_parts_mut(parts.at(begin), end - begin) };
-        f(begin, part);
+        // and no other call gets any of it.
+        f(begin, unsafe { parts.part(begin..end) });
     };
     sharder.parallel_for(n.div_ceil(unit), (unit as u64 * ps_per_element / 1000).max(1), &body);
 }
@@ -256,34 +270,13 @@ pub(crate) fn shard_rows<T: Element>(
     f: impl Fn(usize, &mut [T]) + Sync,
 ) {
     let n = out.len() / row.max(1);
-    let parts = Parts(out.as_mut_ptr());
+    let parts = DisjointMut::new(out);
     let body = |rows: Range<usize>| {
         for i in rows {
-            // SAFETY: the sharder hands out disjoint ranges of `0..n`, so each row lies within `out` and goes to one call;
-            // `out` is borrowed for writing until `parallel_for` returns.
-            f(i, unsafe { std::slice::from_raw_parts_mut(parts.at(i * row), row) });
+            // SAFETY: the sharder hands out disjoint ranges of `0..n`, so each row lies within `out` and goes to one
+            // call.
+            f(i, unsafe { parts.part(i * row..(i + 1) * row) });
         }
     };
     sharder.parallel_for(n, (ps_per_row / 1000).max(1), &body);
-}
-
-/// As [`shard_slice`] with the same part of `others`, which are as long.
-pub(crate) fn shard_slices<T: Element, const N: usize>(
-    sharder: &dyn Sharder,
-    out: &mut [T],
-    others: [&mut [T]; N],
-    ps_per_element: u64,
-    f: impl Fn(usize, &mut [T], [&mut [T]; N]) + Sync,
-) {
-    let n = out.len();
-    let others = others.map(|other| {
-        assert_eq!(other.len(), n, "slices that are cut alike have one length");
-        Parts(other.as_mut_ptr())
-    });
-    shard_slice(sharder, out, 1, ps_per_element, |at, part| {
-        // SAFETY: `shard_slice` hands out disjoint parts `at..at + part.len()` of `0..n`, which is the length of
-        // `others`; they are borrowed for writing until it returns.
-        let others = others.each_ref().map(|o| unsafe { std::slice::from_raw_parts_mut(o.at(at), part.len()) });
-        f(at, part, others);
-    });
 }

@@ -1,6 +1,8 @@
-//! Element-wise kernels of f32 and f64 that the standard library or `libm` computes, one call per element.
+//! Element-wise kernels of f32 and f64 that the standard library or `libm` computes, one call per element: what is no
+//! line of [`super::formula`].
 
 use super::elementwise::{call_compare, call1, call2, called, map_to};
+use super::formula::Real;
 use super::support::{Built, cpu, kernel};
 use super::{KERNEL_TABLES, KernelDef};
 use crate::dtype::{DType, Element};
@@ -8,16 +10,6 @@ use crate::dtype::{DType, Element};
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static UNARY: &[KernelDef] = called! { call1;
     "Exp" [f64] 4000 f64::exp;
-    "Expm1" [f32] 6000 f32::exp_m1;
-    "Expm1" [f64] 6000 f64::exp_m1;
-    "Log" [f32] 4000 f32::ln;
-    "Log" [f64] 4000 f64::ln;
-    "Log1p" [f32] 6000 f32::ln_1p;
-    "Log1p" [f64] 6000 f64::ln_1p;
-    "Sin" [f32] 6000 f32::sin;
-    "Sin" [f64] 8000 f64::sin;
-    "Cos" [f32] 6000 f32::cos;
-    "Cos" [f64] 8000 f64::cos;
     "Tan" [f32] 9000 f32::tan;
     "Tan" [f64] 12_000 f64::tan;
     "Asin" [f32] 6000 f32::asin;
@@ -37,17 +29,13 @@ static UNARY: &[KernelDef] = called! { call1;
     "Acosh" [f64] 10_000 libm::acosh;
     "Atanh" [f32] 10_000 f32::atanh;
     "Atanh" [f64] 10_000 libm::atanh;
-    "Sigmoid" [f64] 6000 |x| 1.0 / (1.0 + (-x).exp());
-    "Erf" [f32] 8000 libm::erff;
-    "Erf" [f64] 10_000 libm::erf;
+    "Sigmoid" [f64] 6000 Real::vector_sigmoid;
     "Erfc" [f32] 8000 libm::erfcf;
     "Erfc" [f64] 10_000 libm::erfc;
 };
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static BINARY: &[KernelDef] = called! { call2;
-    "Pow" [f32] 8000 f32::powf;
-    "Pow" [f64] 8000 f64::powf;
     "FloorMod" [f32] 4000 |x, y| { let r = x % y; if r != 0.0 && ((r < 0.0) != (y < 0.0)) { r + y } else { r } };
     "FloorMod" [f64] 4000 |x, y| { let r = x % y; if r != 0.0 && ((r < 0.0) != (y < 0.0)) { r + y } else { r } };
     "Mod" [f32] 4000 |x, y| x % y;
@@ -58,10 +46,6 @@ static BINARY: &[KernelDef] = called! { call2;
     "TruncateDiv" [f64] 1000 |x, y| (x / y).trunc();
     "Atan2" [f32] 8000 f32::atan2;
     "Atan2" [f64] 8000 f64::atan2;
-    "Xdivy" [f32] 1000 |x, y| if x == 0.0 { 0.0 } else { x / y };
-    "Xdivy" [f64] 1000 |x, y| if x == 0.0 { 0.0 } else { x / y };
-    "Xlogy" [f32] 5000 |x, y| if x == 0.0 { 0.0 } else { x * y.ln() };
-    "Xlogy" [f64] 5000 |x, y| if x == 0.0 { 0.0 } else { x * y.ln() };
     "Xlog1py" [f32] 6000 |x, y| if x == 0.0 { 0.0 } else { x * y.ln_1p() };
     "Xlog1py" [f64] 6000 |x, y| if x == 0.0 { 0.0 } else { x * y.ln_1p() };
     "NextAfter" [f32] 2000 libm::nextafterf;

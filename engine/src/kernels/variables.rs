@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use super::rows::{Combine, row_function};
-use super::state::{is_initialized, var_handle, variable};
+use super::state::{is_initialized, var_handle};
 use super::support::{Built, Computed, by_word, cheap, cpu_any, kernel, unique_slice};
+use super::update::variable;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::convert;
 use crate::dtype::{Complex64, DType, Element};

@@ -9,7 +9,7 @@ const MAX_X: f32 = 88.722_83;
 const MIN_X: f32 = -87.336_54;
 
 #[inline(always)]
-fn exp1(x: f32) -> f32 {
+pub(super) fn exp1(x: f32) -> f32 {
     // Adding 1.5 * 2^23 rounds to an integer, which then lies in the low bits.
     const ROUND: f32 = 12_582_912.0;
     const LN2_HI: f32 = 0.693_359_4;
@@ -33,7 +33,7 @@ fn exp1(x: f32) -> f32 {
 }
 
 #[inline(always)]
-fn sigmoid1(x: f32) -> f32 {
+pub(super) fn sigmoid1(x: f32) -> f32 {
     1.0 / (1.0 + exp1(-x))
 }
 
@@ -41,7 +41,7 @@ fn sigmoid1(x: f32) -> f32 {
 const TANH_IS_ONE: f32 = 7.907_389_6;
 
 #[inline(always)]
-fn tanh1(x: f32) -> f32 {
+pub(super) fn tanh1(x: f32) -> f32 {
     // Near zero 1 - 2 / (e^2x + 1) would lose digits: there the odd Taylor polynomial of degree 9.
     let s = x * x;
     let small = x * (1.0 + s * (-1.0 / 3.0 + s * (2.0 / 15.0 + s * (-17.0 / 315.0 + s * (62.0 / 2835.0)))));

@@ -28,8 +28,6 @@ impl DType {
         &[DType::F16, DType::BF16, DType::I8, DType::I16, DType::U8, DType::U16, DType::U32];
     /// Those of them that are floats.
     pub const NARROW_FLOATS: &'static [DType] = &[DType::F16, DType::BF16];
-    /// Those of them that are integers.
-    pub const NARROW_INTEGERS: &'static [DType] = &[DType::I8, DType::I16, DType::U8, DType::U16, DType::U32];
 
     /// The type that kernels compute narrow numbers in; `None` for the types that have kernels of their own.
     pub fn computes_as(self) -> Option<DType> {

@@ -39,11 +39,7 @@ impl Initial {
                 let normal = g.truncated_normal(shape, DType::F32, seeds.0, seeds.1);
                 normal * g.named_constant("stddev", deviation)
             }
-            (Initial::Constant(value), _) => {
-                let dims: Vec<i32> = shape.iter().map(|d| i32::try_from(*d).unwrap_or(i32::MAX)).collect();
-                let dims = g.ints(&dims);
-                g.fill(dims, g.constant(value))
-            }
+            (Initial::Constant(value), _) => g.fill(shape, g.constant(value)),
             _ => g.constant(0f32),
         }
     }
@@ -74,7 +70,7 @@ pub struct VariableScope<'v> {
     path: String,
 }
 
-impl VariableScope<'_> {
+impl<'v> VariableScope<'v> {
     /// The part of this part whose names go on with `name`.
     pub fn at(&mut self, name: &str) -> VariableScope<'_> {
         VariableScope { path: format!("{}/{name}", self.path), variables: self.variables }
@@ -88,6 +84,21 @@ impl VariableScope<'_> {
     /// As [`Variables::state`], below the path.
     pub fn state(&mut self, name: &str, shape: &[usize], initial: Initial) -> Var {
         self.variables.state(&format!("{}/{name}", self.path), shape, initial)
+    }
+
+    /// What `build` makes of `x`, its nodes in a scope of the path's name, so that an error of theirs says which layer
+    /// it is; where `x` adds to a scope of that name already, there.
+    pub(super) fn layer<'g>(
+        &mut self,
+        x: Value<'g>,
+        build: impl for<'s> FnOnce(Value<'s>, &mut VariableScope<'v>) -> Value<'s>,
+    ) -> Value<'g> {
+        let outer = x.graph().scope_name().strip_suffix(&*self.path);
+        if outer.is_some_and(|outer| outer.is_empty() || outer.ends_with('/')) {
+            return build(x, self);
+        }
+        let path = self.path.clone();
+        x.in_scope(&path, |x| build(x, self))
     }
 }
 
@@ -104,21 +115,33 @@ impl Variables {
 
     /// The trained variable `name` (scopes included), of f32; made if there is none of this name.
     pub fn get(&mut self, name: &str, shape: &[usize], initial: Initial) -> Var {
-        self.get_or_make(name, shape, initial, true)
+        self.get_or_make(name, (DType::F32, shape), true, |g, seeds| initial.build(g, shape, seeds))
     }
 
     /// As [`Variables::get`], of a variable that the optimizer does not move.
     pub fn state(&mut self, name: &str, shape: &[usize], initial: Initial) -> Var {
-        self.get_or_make(name, shape, initial, false)
+        self.get_or_make(name, (DType::F32, shape), false, |g, seeds| initial.build(g, shape, seeds))
     }
 
-    fn get_or_make(&mut self, name: &str, shape: &[usize], initial: Initial, is_trained: bool) -> Var {
+    /// The number of training steps so far, which the optimizer does not move: `global_step`, an int64 scalar, 0 at first.
+    /// A training step counts it with [`Training::counted_by`](crate::optimizer::Training::counted_by).
+    pub fn step_counter(&mut self) -> Var {
+        self.get_or_make("global_step", (DType::I64, &[]), false, |g, _| g.constant(0i64))
+    }
+
+    fn get_or_make(
+        &mut self,
+        name: &str,
+        (dtype, shape): (DType, &[usize]),
+        is_trained: bool,
+        initial: impl for<'s> FnOnce(&'s Graph, (i64, i64)) -> Value<'s>,
+    ) -> Var {
         if let Some(i) = self.by_name.get(name) {
             return self.all[*i].var;
         }
         let seeds = (self.seed, self.all.len() as i64 + 1);
         let known = PartialShape::from(&Shape::new(shape));
-        let var = self.graph.variable_from(name, DType::F32, known, |g| initial.build(g, shape, seeds));
+        let var = self.graph.variable_from(name, dtype, known, |g| initial(g, seeds));
         self.by_name.insert(name.to_owned(), self.all.len());
         let full = self.graph.node(var.handle.node).map_or_else(|_| name.to_owned(), |node| node.name.to_string());
         self.all.push(Variable { name: full, var, is_trained });
@@ -144,22 +167,4 @@ impl Variables {
     pub fn value(&self, name: &str) -> Option<Output> {
         self.by_name.get(name).map(|i| self.all[*i].var.value)
     }
-
-    /// Sets a variable to `value` when the step comes to it, on the variable's device.
-    pub fn assign(var: Var, value: Value<'_>) -> NodeId {
-        update("AssignVariableOp", var, value)
-    }
-
-    /// Moves a variable towards `value`: `var -= (1 - decay) (var - value)`.
-    pub fn average(var: Var, value: Value<'_>, decay: f32) -> NodeId {
-        let away = value.graph().value(var.value) - value;
-        update("AssignSubVariableOp", var, away * f64::from(1.0 - decay))
-    }
-}
-
-/// An update by `value`, on the variable's device.
-fn update(op: &str, var: Var, value: Value<'_>) -> NodeId {
-    let g = value.graph();
-    let home = g.node(var.handle.node).map(|node| node.device.clone()).unwrap_or_default();
-    g.add_node(op).input(var.handle).input(value).device(&home).value().node()
 }

@@ -3,7 +3,7 @@
 use super::{Input, Network, Tower};
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, Output, Padding};
-use crate::layers::{Initial, Phase, Variables, accuracy, dense, mean_cross_entropy};
+use crate::layers::{Initial, Phase, Variables, accuracy, conv2d, dense, dropout, mean_cross_entropy};
 use crate::shape::PartialShape;
 
 /// The net's sizes: 5x5 convolutions over square images of one channel.
@@ -57,28 +57,22 @@ impl Network for Convnet {
         let mut images = vec![("images".to_owned(), inputs[0])];
         for (i, n_out) in self.filters.iter().enumerate() {
             let name = format!("conv{}", i + 1);
-            let n_in = g.value(h).last_dim();
-            let w = variables.at(&name).get("filters", &[5, 5, n_in, *n_out], Initial::He);
-            let b = variables.at(&name).get("biases", &[*n_out], Initial::Constant(0.0));
-            let scope = g.scope(&name);
-            let maps = scope.value(h).conv2d(w.value, [1, 1], Padding::Same).bias_add(b.value).relu();
-            h = maps.max_pool([2, 2], [2, 2], Padding::Same).output();
-            if i == 0 {
+            let (scope, mut at) = (g.scope(&name), variables.at(&name));
+            let maps = conv2d(scope.value(h), &mut at, *n_out, [5, 5], [1, 1], Padding::Same, Initial::He);
+            h = maps.relu().max_pool([2, 2], [2, 2], Padding::Same).output();
+            let filters = format!("{name}/filters");
+            if i == 0
+                && let Some(w) = variables.value(&filters)
+            {
                 // [5, 5, 1, filters] to one image per filter.
-                let picture = scope.value(w.value).transpose([3, 0, 1, 2]);
-                images.push((format!("{name}/filters"), picture.output()));
+                images.push((filters, scope.value(w).transpose([3, 0, 1, 2]).output()));
             }
         }
-        let edge = self.edge.div_ceil(2).div_ceil(2);
-        let n_flat = edge * edge * g.value(h).last_dim();
-        let flat = g.value(h).reshape([-1, i32::try_from(n_flat).unwrap_or(i32::MAX)]);
+        let flat = g.value(h).flatten();
         let scope = g.scope("hidden");
-        let mut hidden = dense(flat.with(&scope), &mut variables.at("hidden"), self.hidden, Initial::He).relu();
-        if phase == Phase::Training && self.dropout > 0.0 {
-            hidden = hidden.dropout(f64::from(self.dropout), (self.seed, 17));
-        }
-        let scope = g.scope("logits");
-        let logits = dense(hidden.with(&scope), &mut variables.at("logits"), self.n_classes, Initial::Glorot).with(g);
+        let hidden = dense(flat.with(&scope), &mut variables.at("hidden"), self.hidden, Initial::He).relu();
+        let hidden = dropout(hidden, f64::from(self.dropout), phase, (self.seed, 17));
+        let logits = dense(hidden.with(g), &mut variables.at("logits"), self.n_classes, Initial::Glorot);
         let loss = mean_cross_entropy(logits, inputs[1]).output();
         let accuracy = accuracy(logits, inputs[1]).try_output()?;
         Ok(Tower { loss, accuracy: Some(accuracy), images, updates: Vec::new() })

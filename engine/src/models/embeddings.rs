@@ -4,7 +4,7 @@
 use super::{Input, Network, Tower};
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, Output};
-use crate::layers::{Initial, Phase, Variables};
+use crate::layers::{Initial, Phase, Variables, embedding};
 use crate::shape::PartialShape;
 
 /// The sizes.
@@ -18,7 +18,7 @@ pub struct SkipGram {
     pub negatives: usize,
 }
 
-/// The vectors' variable.
+/// The vectors' variable, of the layer `embedding`.
 pub(crate) const VECTORS: &str = "embedding/vectors";
 
 impl Network for SkipGram {
@@ -36,11 +36,10 @@ impl Network for SkipGram {
     }
 
     fn tower(&self, g: &Graph, variables: &mut Variables, inputs: &[Output], _: Phase) -> Result<Tower, GraphError> {
-        let shape = [self.n_words, self.size];
-        let vectors = variables.get(VECTORS, &shape, Initial::Normal(0.5 / (self.size as f32).sqrt()));
-        let contexts = variables.get("embedding/contexts", &shape, Initial::Constant(0.0));
-        let scope = g.scope("embedding");
-        let words = scope.value(vectors.value).embedding_lookup(inputs[0]).output();
+        let (scope, mut at) = (g.scope("embedding"), variables.at("embedding"));
+        let initial = Initial::Normal(0.5 / (self.size as f32).sqrt());
+        let words = embedding(scope.value(inputs[0]), &mut at, self.n_words, self.size, initial).output();
+        let contexts = at.get("contexts", &[self.n_words, self.size], Initial::Constant(0.0));
         let contexts = scope.value(contexts.value);
         let (neighbours, negatives) = (contexts.embedding_lookup(inputs[1]), contexts.embedding_lookup(inputs[2]));
         let scope = g.scope("loss");

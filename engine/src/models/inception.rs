@@ -169,10 +169,8 @@ impl Network for Inception {
         let mut building = Building { net: self, g, variables, phase, updates: Vec::new() };
         let maps = g.value(building.body(inputs[0]));
         let updates = building.updates;
-        let n = i32::try_from(maps.last_dim()).unwrap_or(i32::MAX);
-        let flat = maps.mean([1, 2]).reshape([-1, n]);
-        let scope = g.scope("logits");
-        let logits = dense(flat.with(&scope), &mut variables.at("logits"), self.n_classes, Initial::Glorot).with(g);
+        let flat = maps.mean([1, 2]).flatten();
+        let logits = dense(flat, &mut variables.at("logits"), self.n_classes, Initial::Glorot);
         let loss = mean_cross_entropy(logits, inputs[1]).output();
         let accuracy = accuracy(logits, inputs[1]).try_output()?;
         Ok(Tower { loss, accuracy: Some(accuracy), images: Vec::new(), updates })

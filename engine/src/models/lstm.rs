@@ -4,7 +4,7 @@
 use super::{Input, Network, Tower};
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphError, NodeId, Output, Var, WhileOptions};
-use crate::layers::{Initial, Phase, Variables, dense};
+use crate::layers::{Initial, Phase, Variables, dense, embedding};
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 
@@ -84,7 +84,7 @@ impl LanguageModel {
             states = self.step(&g.scope(&format!("t{t}")), x, &states, weights);
             outputs.extend(states.last().map(|(_, h)| *h));
         }
-        Through { outputs: g.add_node("Pack").inputs(&outputs).attr("axis", 0i64).value().output(), states }
+        Through { outputs: g.stack(&outputs, 0).output(), states }
     }
 
     fn looped(&self, g: &Graph, x: Output, start: &[State], weights: &[Weights]) -> Result<Through, GraphError> {
@@ -192,27 +192,26 @@ impl Network for LanguageModel {
 
     fn tower(&self, g: &Graph, variables: &mut Variables, inputs: &[Output], _: Phase) -> Result<Tower, GraphError> {
         let n = self.units;
-        let vectors = variables.get("embedding/vectors", &[self.n_words, n], Initial::Normal(0.1));
+        let scope = g.scope("embedding");
+        let by_time = scope.value(inputs[0]).transpose([1, 0]);
+        let x = embedding(by_time, &mut variables.at("embedding"), self.n_words, n, Initial::Normal(0.1)).output();
         let weights = self.weights(variables);
         let carried = self.carried(g, variables);
         let start: Vec<State> = carried.iter().map(|(c, h)| (c.value, h.value)).collect();
-        let scope = g.scope("embedding");
-        let by_time = scope.value(inputs[0]).transpose([1, 0]);
-        let x = scope.value(vectors.value).embedding_lookup(by_time).output();
         let scope = g.scope("time");
         let through = match self.unrolling {
             Unrolling::Unrolled => self.unrolled(&scope, x, &start, &weights),
             Unrolling::While => self.looped(&scope, x, &start, &weights)?,
         };
         let scope = g.scope("loss");
-        let outputs = scope.value(through.outputs).reshape([-1, i32::try_from(n).unwrap_or(i32::MAX)]);
+        let outputs = scope.value(through.outputs).reshape([-1, n as i64]);
         let logits = dense(outputs, &mut variables.at("softmax"), self.n_words, Initial::Glorot);
         let next = scope.value(inputs[1]).transpose([1, 0]).reshape([-1]);
         let loss = logits.sparse_cross_entropy(next).mean_all().output();
         let mut updates: Vec<NodeId> = Vec::new();
         for ((c, h), (new_c, new_h)) in carried.iter().zip(&through.states) {
-            updates.push(Variables::assign(*c, scope.value(*new_c)));
-            updates.push(Variables::assign(*h, scope.value(*new_h)));
+            updates.push(c.assign(scope.value(*new_c)));
+            updates.push(h.assign(scope.value(*new_h)));
         }
         g.check()?;
         Ok(Tower { loss, accuracy: None, images: Vec::new(), updates })

@@ -1,9 +1,8 @@
 //! Array ops: constants and placeholders, shapes, and moving elements about.
 
-use super::shapes::{
-    Inferred, axis, first_input_lists, from_value, none, scalar, second_input_lists, shape_attr, unchanged,
-};
+use super::shapes::{Inferred, first_input_lists, from_value, none, scalar, second_input_lists, shape_attr, unchanged};
 use super::{Attr, InferContext, OP_TABLES, OpKind as K, OpSpec, ShapeError, op};
+use crate::geometry::{axis, permutation, reshaped};
 use crate::shape::PartialShape;
 use crate::strided::{self, Masks};
 
@@ -84,29 +83,12 @@ fn vectors(c: &mut InferContext<'_>) -> Inferred {
 }
 
 fn reshape(c: &mut InferContext<'_>) -> Inferred {
-    let (input, wanted) = (c.input(0), from_value(c, 1)?);
-    let (Some(input_shape), Some(dims)) = (input.known(), wanted.dims()) else {
-        c.set(0, wanted);
-        return Ok(());
+    let wanted = from_value(c, 1)?;
+    let shape = match (c.input(0).known(), c.ints(1)) {
+        (Some(of), Some(sizes)) => reshaped(&of, &sizes)?.into(),
+        _ => wanted,
     };
-    let n = input_shape.n_elements();
-    // With a constant shape, at most one dimension is -1, and follows from the others.
-    if c.ints(1).is_some() {
-        let known: usize = dims.iter().flatten().product();
-        let n_free = dims.iter().filter(|d| d.is_none()).count();
-        let fits = match n_free {
-            0 => known == n,
-            1 => known > 0 && n.is_multiple_of(known),
-            _ => return Err(ShapeError(format!("{wanted} has more than one unknown dimension"))),
-        };
-        if !fits {
-            return Err(ShapeError(format!("{n} elements do not fit shape {wanted}")));
-        }
-        let dims: Vec<_> = dims.iter().map(|d| Some(d.unwrap_or(n / known.max(1)))).collect();
-        c.set(0, PartialShape::new(&dims));
-        return Ok(());
-    }
-    c.set(0, wanted);
+    c.set(0, shape);
     Ok(())
 }
 
@@ -129,7 +111,7 @@ fn strided_slice(c: &mut InferContext<'_>) -> Inferred {
     let (Some(dims), Some(n)) = (input.dims(), length) else { return Ok(()) };
     let known = (|| Some([c.ints(1)?, c.ints(2)?, c.ints(3)?]))();
     let masks = Masks::of(c.attrs());
-    let shape = strided::shape(dims, &masks, n, known.as_ref()).map_err(|e| ShapeError(e.to_string()))?;
+    let shape = strided::shape(dims, &masks, n, known.as_ref())?;
     c.set(0, PartialShape::new(&shape));
     Ok(())
 }
@@ -160,16 +142,7 @@ pub(super) fn transpose(c: &mut InferContext<'_>) -> Inferred {
         c.set(0, PartialShape::of_rank(dims.len()));
         return Ok(());
     };
-    let mut seen = vec![false; dims.len()];
-    let mut out = Vec::with_capacity(dims.len());
-    for p in &perm {
-        let p = axis(*p, dims.len())?;
-        seen[p] = true;
-        out.push(dims[p]);
-    }
-    if perm.len() != dims.len() || seen.contains(&false) {
-        return Err(ShapeError(format!("{perm:?} is not a permutation of {} axes", dims.len())));
-    }
+    let out: Vec<_> = permutation(&perm, dims.len())?.iter().map(|axis| dims[*axis]).collect();
     c.set(0, PartialShape::new(&out));
     Ok(())
 }

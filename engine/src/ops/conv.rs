@@ -3,7 +3,7 @@
 use super::shapes::{Inferred, from_value};
 use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
-use crate::window::Windows;
+use crate::window::{Windows, misfit, n_groups};
 
 const CONV2D: &str = "T: {floats}; strides: list(int); use_cudnn_on_gpu: bool = true; padding: string; \
                       explicit_paddings: list(int) = []; data_format: string = 'NHWC'; \
@@ -41,14 +41,14 @@ static CONV: &[OpSpec] = &[
 ];
 
 /// The output has the shape of input `i`.
-fn like(c: &mut InferContext<'_>, i: usize) -> Inferred {
+pub(super) fn like(c: &mut InferContext<'_>, i: usize) -> Inferred {
     let shape = c.input(i);
     c.set(0, shape);
     Ok(())
 }
 
 /// The output has the shape that input `i` lists.
-fn sized(c: &mut InferContext<'_>, i: usize, rank: usize) -> Inferred {
+pub(super) fn sized(c: &mut InferContext<'_>, i: usize, rank: usize) -> Inferred {
     Windows::new(|name| c.attr(name), rank - 2)?;
     let shape = from_value(c, i)?;
     let shape = c.merge(&shape, &PartialShape::of_rank(rank))?;
@@ -81,11 +81,9 @@ pub(super) fn forward(c: &mut InferContext<'_>, n: usize, depthwise: bool) -> In
     let (Some(data), Some(filter)) = (data.dims(), filter.dims()) else { return Ok(()) };
     let (from, each, to) = (data[windows.channel_axis()], filter[n], filter[n + 1]);
     if let (Some(from), Some(each)) = (from, each) {
-        let fits = if depthwise { from == each } else { each > 0 && from % each == 0 };
-        let groups = from.checked_div(each).unwrap_or(1).max(1);
-        if !fits || !depthwise && to.is_some_and(|to| to % groups != 0) {
-            let (data, filter) = (c.input(0), c.input(1));
-            return Err(ShapeError(format!("channels of the input {data} do not fit the filter {filter}")));
+        let fits = if depthwise { from == each } else { n_groups(from, each, to).is_some() };
+        if !fits {
+            return Err(misfit(&c.input(0), &c.input(1)));
         }
     }
     let channels = if depthwise { each.or(from).zip(to).and_then(|(a, b)| a.checked_mul(b)) } else { to };

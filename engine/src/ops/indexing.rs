@@ -1,7 +1,8 @@
 //! Array ops that choose elements by indices, or find them by value.
 
-use super::shapes::{Inferred, axis, first_input_lists, unchanged};
+use super::shapes::{Inferred, first_input_lists, unchanged};
 use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op, stateful};
+use crate::geometry::axis;
 use crate::shape::PartialShape;
 
 const FOUND: &str = "T: type; out_idx: {int32, int64} = int32";

@@ -11,7 +11,7 @@ use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
 
 /// Why shapes do not fit an op.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ShapeError(pub String);
 

@@ -1,7 +1,8 @@
 //! Array ops that move elements: pads, reversals, splits, blocks, diagonals.
 
-use super::shapes::{Inferred, axis, unchanged};
+use super::shapes::{Inferred, unchanged};
 use super::{Attr, InferContext, OP_TABLES, OpSpec, ShapeError, op, stateful};
+use crate::geometry::axis;
 use crate::shape::PartialShape;
 
 const PADDED: &str = "input: T, paddings: Tpaddings -> output: T";
@@ -49,7 +50,12 @@ static MOVES: &[OpSpec] = &[
         "num_split: int; T: type; Tlen: {int8, int32, int64} = int64",
         split_v,
     ),
-    op("ConjugateTranspose", "x: T, perm: Tperm -> y: T", "T: type; Tperm: {int32, int64} = int32", transpose),
+    op(
+        "ConjugateTranspose",
+        "x: T, perm: Tperm -> y: T",
+        "T: type; Tperm: {int32, int64} = int32",
+        super::array::transpose,
+    ),
     op(
         "SpaceToBatch",
         "input: T, paddings: Tpaddings -> output: T",
@@ -203,10 +209,6 @@ fn split_v(c: &mut InferContext<'_>) -> Inferred {
         c.set(i, PartialShape::new(&part));
     }
     Ok(())
-}
-
-fn transpose(c: &mut InferContext<'_>) -> Inferred {
-    super::array::transpose(c)
 }
 
 fn four(c: &mut InferContext<'_>) -> Inferred {

@@ -1,7 +1,8 @@
 //! Math ops that are not element-wise: matrix products, reductions, ranges.
 
-use super::shapes::{Inferred, axis, reduce, scalar};
+use super::shapes::{Inferred, reduce, scalar};
 use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
+use crate::geometry::axis;
 use crate::shape::PartialShape;
 
 const FLOAT: &str = "T: {float, double}";

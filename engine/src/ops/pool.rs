@@ -1,7 +1,7 @@
 //! Pools: the largest or the mean of each window, and what leads back through them.
 
-use super::conv::slide;
-use super::shapes::{Inferred, from_value};
+use super::conv::{like, sized, slide};
+use super::shapes::Inferred;
 use super::{InferContext, OP_TABLES, OpSpec, ShapeError, op};
 use crate::shape::PartialShape;
 use crate::window::Windows;
@@ -37,27 +37,13 @@ static POOL: &[OpSpec] = &[
     op("MaxPoolGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T", ARGMAX, |c| like(c, 0)),
     op("MaxPoolGradGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T", ARGMAX, |c| like(c, 2)),
     op("AvgPool", "value: T -> output: T", AVERAGE, |c| pool(c, 2)),
-    op("AvgPoolGrad", "orig_input_shape: int32, grad: T -> output: T", AVERAGE, |c| sized(c, 4)),
+    op("AvgPoolGrad", "orig_input_shape: int32, grad: T -> output: T", AVERAGE, |c| sized(c, 0, 4)),
     op("MaxPool3D", "input: T -> output: T", POOL3D, |c| pool(c, 3)),
     op("MaxPool3DGrad", "orig_input: TInput, orig_output: TInput, grad: T -> output: T", MAX3D_GRAD, |c| like(c, 0)),
     op("MaxPool3DGradGrad", TO_INPUT, POOL3D, |c| like(c, 1)),
     op("AvgPool3D", "input: T -> output: T", POOL3D, |c| pool(c, 3)),
-    op("AvgPool3DGrad", "orig_input_shape: int32, grad: T -> output: T", POOL3D, |c| sized(c, 5)),
+    op("AvgPool3DGrad", "orig_input_shape: int32, grad: T -> output: T", POOL3D, |c| sized(c, 0, 5)),
 ];
-
-/// The output has the shape of input `i`.
-fn like(c: &mut InferContext<'_>, i: usize) -> Inferred {
-    let shape = c.input(i);
-    c.set(0, shape);
-    Ok(())
-}
-
-fn sized(c: &mut InferContext<'_>, rank: usize) -> Inferred {
-    let shape = from_value(c, 0)?;
-    let shape = c.merge(&shape, &PartialShape::of_rank(rank))?;
-    c.set(0, shape);
-    Ok(())
-}
 
 pub(super) fn pool(c: &mut InferContext<'_>, n: usize) -> Inferred {
     let windows = Windows::new(|name| c.attr(name), n)?;

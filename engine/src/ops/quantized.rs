@@ -2,8 +2,9 @@
 
 use super::conv::forward;
 use super::pool::pool;
-use super::shapes::{Inferred, axis, broadcast, none, scalar, unchanged};
+use super::shapes::{Inferred, broadcast, none, scalar, unchanged};
 use super::{InferContext, OP_TABLES, OpSpec, op};
+use crate::geometry::axis;
 use crate::shape::PartialShape;
 
 const FAKE: &str = "num_bits: int = 8; narrow_range: bool = false";

@@ -1,6 +1,7 @@
 //! Shape functions that many ops share.
 
 use super::{Attr, InferContext, ShapeError};
+use crate::geometry::axis_mask;
 use crate::shape::PartialShape;
 
 pub(crate) type Inferred = Result<(), ShapeError>;
@@ -59,16 +60,6 @@ pub(crate) fn broadcast_of(a: &PartialShape, b: &PartialShape) -> Result<Partial
     Ok(PartialShape::new(&out))
 }
 
-/// The axis that `axis` means in a shape of this rank.
-pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, ShapeError> {
-    let rank_i = rank as i64;
-    if (-rank_i..rank_i).contains(&axis) {
-        Ok(if axis < 0 { axis + rank_i } else { axis } as usize)
-    } else {
-        Err(ShapeError(format!("axis {axis} is outside of [-{rank}, {rank})")))
-    }
-}
-
 /// Reduction of input 0 along the axes that input 1 lists; attribute `keep_dims`.
 pub(crate) fn reduce(c: &mut InferContext<'_>) -> Inferred {
     let (input, keep) = (c.input(0), c.flag("keep_dims"));
@@ -79,12 +70,9 @@ pub(crate) fn reduce(c: &mut InferContext<'_>) -> Inferred {
         }
         return Ok(());
     };
-    let axes = axes.iter().map(|a| axis(*a, dims.len())).collect::<Result<Vec<_>, _>>()?;
-    let dims = dims.iter().enumerate().filter_map(|(i, d)| match axes.contains(&i) {
-        true if keep => Some(Some(1)),
-        true => None,
-        false => Some(*d),
-    });
+    let mask = axis_mask(&axes, dims.len())?;
+    let dims = dims.iter().zip(mask).filter(|(_, is_reduced)| keep || !is_reduced);
+    let dims = dims.map(|(dim, is_reduced)| if is_reduced { Some(1) } else { *dim });
     c.set(0, PartialShape::new(&dims.collect::<Vec<_>>()));
     Ok(())
 }

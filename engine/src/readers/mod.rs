@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use prost::encoding::{int64, string, uint64};
 
 use source::Source;
 pub(crate) use source::{Compression, Format};
@@ -152,15 +153,11 @@ impl Reader {
         let is_reading = i64::from(state.source.is_some());
         let numbers = [(1, state.n_files + is_reading), (2, state.n_files), (3, state.n_records)];
         for (field, n) in numbers {
-            crate::checkpoint::put_varint(&mut out, field << 3);
-            crate::checkpoint::put_varint(&mut out, n as u64);
+            int64::encode(field, &n, &mut out);
         }
         if let Some(source) = &state.source {
-            out.push(4 << 3 | 2);
-            crate::checkpoint::put_varint(&mut out, source.name().len() as u64);
-            out.extend_from_slice(source.name().as_bytes());
-            out.push(15 << 3);
-            crate::checkpoint::put_varint(&mut out, source.n_read());
+            string::encode(4, &source.name().to_owned(), &mut out);
+            uint64::encode(15, &source.n_read(), &mut out);
         }
         out
     }

@@ -44,8 +44,7 @@ impl Session {
     /// # Errors
     /// A name is unknown, or what is asked cannot be planned.
     pub fn prepare(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Callable<'_>, RunError> {
-        let signature = self.compiler.signature(feeds.iter().copied(), fetches, targets)?;
-        Ok(self.callable(signature)?)
+        Ok(self.callable(self.signature(feeds, fetches, targets)?)?)
     }
 
     pub(super) fn callable(&self, signature: Signature) -> Result<Callable<'_>, CompileError> {

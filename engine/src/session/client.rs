@@ -1,16 +1,17 @@
 //! The session itself: the compiler of its graph, the threads, and the plans that it keeps.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use formats::proto::GraphDef;
+use lru::LruCache;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::calls::{Bodies, Calls};
 use super::error::{ExtendError, RunError};
 use super::options::{Meeting, RunOptions, SessionOptions};
-use super::plans::Plans;
 use crate::checkpoint::{CheckpointError, Fields};
 use crate::compile::passes::memory::PeakEstimate;
 use crate::compile::placement::cost_model::NodeRecord;
@@ -44,11 +45,15 @@ pub struct Session {
     pool: Arc<Pool>,
     /// When the session began: the clock's rate is measured from there.
     began: events::Anchor,
-    plans: Mutex<Plans>,
+    /// By signature; the one that was not used longest makes room.
+    plans: Mutex<LruCache<Signature, Arc<Executable>, FxBuildHasher>>,
     extending: Mutex<()>,
     /// Plans of functions that are called while steps run.
     bodies: Bodies,
 }
+
+/// More signatures than this are compiled again when their turn comes.
+const MAX_PLANS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// Step ids are unique in the process, whichever session runs the step.
 static NEXT_STEP: AtomicU64 = AtomicU64::new(1);
@@ -88,7 +93,7 @@ impl Session {
             compiler: Compiler::new(graph, devices, options),
             pool,
             began,
-            plans: Mutex::default(),
+            plans: Mutex::new(LruCache::with_hasher(MAX_PLANS, FxBuildHasher)),
             extending: Mutex::default(),
             bodies: Bodies::default(),
         })
@@ -175,13 +180,21 @@ impl Session {
         self.execute(&plan, options, &values, None)
     }
 
+    /// What names ask for: `node` or `node:port`.
+    ///
+    /// # Errors
+    /// A name is unknown, or a node of the graph could not be added.
+    pub fn signature(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Signature, RunError> {
+        Ok(self.compiler.signature(feeds.iter().copied(), fetches, targets)?)
+    }
+
     /// The plan of a signature, compiled if it is not in the cache.
     pub(super) fn plan(&self, signature: Signature) -> Result<Arc<Executable>, CompileError> {
         if let Some(plan) = self.plans.lock().get(&signature) {
-            return Ok(plan);
+            return Ok(Arc::clone(plan));
         }
         let plan = Arc::new(Executable::from(self.compiler.plan(&signature)?));
-        self.plans.lock().insert(signature, Arc::clone(&plan));
+        self.plans.lock().put(signature, Arc::clone(&plan));
         Ok(plan)
     }
 
@@ -195,7 +208,7 @@ impl Session {
     pub fn cost_model(&self) -> CostModel {
         let clock = events::TicksToNs::from_anchors(&[self.began, events::clock::anchor()]);
         let mut model = CostModel::new();
-        for executable in self.plans.lock().iter() {
+        for (_, executable) in self.plans.lock().iter() {
             let plan = &executable.plan;
             // A node outside of loops is measured once in each step that is.
             model.add_steps((0..plan.infos.len()).map(|node| plan.costs.sum(node).0).min().unwrap_or(0));
@@ -220,7 +233,7 @@ impl Session {
     /// # Errors
     /// A name is unknown, or what is asked cannot be planned.
     pub fn inspect(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Inspection, RunError> {
-        let signature = self.compiler.signature(feeds.iter().copied(), fetches, targets)?;
+        let signature = self.signature(feeds, fetches, targets)?;
         let Rewritten { graph, passes, peaks, relaxed } = self.compiler.rewritten(&signature)?;
         Ok(Inspection { graph: graph.to_def(), passes, peaks, relaxed })
     }

@@ -12,10 +12,10 @@ mod client;
 mod error;
 mod options;
 mod parts;
-mod plans;
 mod step;
+mod steps;
 
-pub use crate::compile::{Numerics, SharedKernels};
+pub use crate::compile::{Numerics, SharedKernels, Signature};
 pub use crate::run::executor::{CancelToken, OnStall};
 pub use callable::Callable;
 pub use client::{Inspection, Session};
@@ -23,3 +23,4 @@ pub use error::{ExtendError, RunError};
 pub use options::{Meeting, RunOptions, SessionOptions};
 pub use parts::{Division, PartError, TaskSession};
 pub use step::{Port, Step};
+pub use steps::Steps;

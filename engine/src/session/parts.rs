@@ -7,7 +7,7 @@ use super::client::Session;
 use super::error::RunError;
 use super::options::{Meeting, RunOptions, SessionOptions};
 use crate::compile::partition::Part;
-use crate::compile::{CompileError, Passes, Source};
+use crate::compile::{CompileError, Passes, Signature, Source};
 use crate::graph::{Graph, ImportError};
 use crate::run::executor::Executable;
 use crate::tensor::Tensor;
@@ -38,20 +38,24 @@ pub enum PartError {
 
 impl Session {
     /// Divides what a signature needs among the tasks of the session's devices, which may be other processes'
-    /// ([`crate::device::Device::elsewhere`]). Names are `node` or `node:port`.
+    /// ([`crate::device::Device::elsewhere`]).
     ///
     /// # Errors
-    /// A name is unknown, or what is asked cannot be placed or divided.
-    pub fn divide(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Division, RunError> {
-        let signature = self.compiler.signature(feeds.iter().copied(), fetches, targets)?;
-        let graph = self.compiler.rewritten(&signature)?.graph;
+    /// What is asked cannot be placed or divided.
+    pub fn divide(&self, signature: &Signature) -> Result<Division, RunError> {
+        let graph = self.compiler.rewritten(signature)?.graph;
         let library = self.graph().nodes().functions().to_def();
         let parts = graph.parts(self.devices(), library.as_ref()).map_err(CompileError::from)?;
         let fed = graph.fetches.iter().enumerate().filter_map(|(position, source)| match source {
             Source::Feed(feed) => Some((position, *feed as usize)),
             Source::Port(..) => None,
         });
-        Ok(Division { parts, passed_on: fed.collect(), n_feeds: feeds.len(), n_fetches: fetches.len() })
+        Ok(Division {
+            parts,
+            passed_on: fed.collect(),
+            n_feeds: signature.feeds.len(),
+            n_fetches: signature.fetches.len(),
+        })
     }
 }
 
@@ -84,8 +88,8 @@ impl TaskSession {
         let session = Session::new(&graph, SessionOptions { passes: TaskSession::passes_of_part(), ..options })?;
         let fetches: Vec<&str> = part.fetches.iter().map(|(_, name)| name.as_str()).collect();
         let targets: Vec<&str> = part.targets.iter().map(String::as_str).collect();
-        let feeds = part.feeds.iter().map(|(_, name)| name.as_str());
-        let signature = session.compiler.signature(feeds, &fetches, &targets).map_err(RunError::from)?;
+        let feeds: Vec<&str> = part.feeds.iter().map(|(_, name)| name.as_str()).collect();
+        let signature = session.signature(&feeds, &fetches, &targets)?;
         let plan = session.plan(signature).map_err(RunError::from)?;
         Ok(TaskSession { session, plan })
     }

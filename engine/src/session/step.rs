@@ -97,6 +97,11 @@ impl<'s> Step<'s> {
     }
 
     /// Asks for the value of an output: the steps' results are in the order of these calls.
+    ///
+    /// With a training step as the target, a loss is the one before the update: a step reads a variable once, and the update
+    /// waits for gradients that follow from what was read. The exception is a loss that is linear in a variable, whose
+    /// gradient does not depend on its value. That one, and what else reads a variable that the step updates, may be
+    /// from before the update or after it: fetch it in a step of its own.
     pub fn fetch(mut self, port: impl Port) -> Step<'s> {
         let port = port.resolve(self.session.graph());
         let port = self.keep_error(port);
@@ -104,7 +109,8 @@ impl<'s> Step<'s> {
         self
     }
 
-    /// Runs a node, whose value nobody wants.
+    /// Runs a node, whose value nobody wants, and what it depends on. Targets and fetches that do not depend on each other
+    /// run in any order.
     pub fn target(mut self, node: impl Port) -> Step<'s> {
         let node = node.resolve_node(self.session.graph());
         let node = self.keep_error(node);

@@ -100,8 +100,7 @@ fn together(
     };
     let joined: Vec<Output> = replicas.iter().zip(gradients).map(joined).collect();
     let means = reduced(replicas, keys, &joined);
-    let int = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let lengths: Vec<i32> = bucket.iter().map(|i| int(shapes[*i].n_elements())).collect();
+    let lengths: Vec<i32> = bucket.iter().map(|i| i32::try_from(shapes[*i].n_elements()).unwrap_or(i32::MAX)).collect();
     let mut parts: Vec<Vec<Output>> = vec![Vec::new(); bucket.len()];
     for (g, mean) in replicas.iter().zip(means) {
         let g = g.scope("bucket");
@@ -109,8 +108,7 @@ fn together(
         let split = g.add_node("SplitV").input(mean).input(lengths).input(axis);
         let split = split.attr("num_split", bucket.len() as i64).attr("Tlen", DType::I32).value();
         for (port, (i, part)) in bucket.iter().zip(&mut parts).enumerate() {
-            let dims: Vec<i32> = shapes[*i].dims().iter().map(|dim| int(*dim)).collect();
-            part.push(split.port(port as u32).reshape(&dims[..]).output());
+            part.push(split.port(port as u32).reshape(shapes[*i].dims()).output());
         }
     }
     bucket.iter().zip(parts).for_each(|(i, part)| put(*i, part));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use distributed::{Cluster, DistributedError, Master, MasterOptions};
+use engine::session::Steps;
 use engine::{Graph, RunOptions, Session, Tensor};
 
 use crate::error::{Result, TrainError};

@@ -27,7 +27,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ),
     ("values in files", &["checkpoint", "philox.rs"]),
     ("devices", &["checkpoint/keys.rs", "device", "resources.rs"]),
-    ("ops", &["ops", "strided.rs", "window.rs"]),
+    ("ops", &["geometry", "ops", "strided.rs", "window.rs"]),
     ("graph", &["graph"]),
     ("functions", &["functions"]),
     ("gradients", &["gradients"]),

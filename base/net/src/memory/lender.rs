@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
-use crate::frame::{Body, Frame, IN_MEMORY, MEMORY_OFFER};
+use crate::frame::Body;
 use crate::transport::{Transport, check_under_way};
 use crate::{Limits, NetError};
 
@@ -24,9 +24,9 @@ impl Lender {
         Lender { canary: Canary::new(), lent: Mutex::default(), is_readable: false.into() }
     }
 
-    /// The frame that offers this process's memory to the receiver.
-    pub fn offer(&self) -> Frame {
-        Frame::message(MEMORY_OFFER, self.canary.offer())
+    /// The head of the `MEMORY_OFFER` to the receiver.
+    pub fn offer(&self) -> Vec<u8> {
+        self.canary.offer()
     }
 
     /// Records that the receiver could read the canary, so that bodies are lent from now on.
@@ -45,11 +45,6 @@ impl Lender {
         drop(released);
     }
 
-    /// The number of bodies that were lent so far.
-    pub fn n_lent(&self) -> u64 {
-        self.lent.lock().next_ticket
-    }
-
     /// Drops all bodies. The canary changes first: a receiver that still reads sees that the bytes are not valid.
     pub fn close(&self) {
         self.canary.clear();
@@ -59,12 +54,12 @@ impl Lender {
 }
 
 impl Transport for Lender {
-    fn flag(&self) -> u8 {
-        IN_MEMORY
-    }
-
     fn send(&self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
         self.lent.lock().lend(body, bytes, limits)
+    }
+
+    fn n_sent(&self) -> u64 {
+        self.lent.lock().next_ticket
     }
 }
 
@@ -79,7 +74,7 @@ impl Canary {
         Canary(Box::new([random(0), random(1)]))
     }
 
-    /// The head of a [`MEMORY_OFFER`].
+    /// The head of a `MEMORY_OFFER`.
     pub(super) fn offer(&self) -> Vec<u8> {
         let mut head = std::process::id().to_le_bytes().to_vec();
         head.extend((self.0.as_ptr() as u64).to_le_bytes());

@@ -1,9 +1,7 @@
-//! Connections as the processes of a job make them: between hosts, within one, and by MPI.
+//! Connections as the processes of a job make them: between hosts and within one.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod channels;
-#[cfg(feature = "mpi")]
-mod mpi;
 mod peers;
 mod security;

@@ -3,7 +3,7 @@
 use cuda::backend::Lane;
 use cuda::convolution::{Pass, describe};
 use cuda::gpu::Gpu;
-use engine::window::Axis;
+use engine::window::{Axis, WindowGeometry};
 use engine::{DType, Shape};
 
 use crate::{Report, now};
@@ -18,8 +18,10 @@ const REPEATS: usize = 50;
 /// Seconds of a pass, the best of some rounds; `None`: there is no cuDNN, or it knows no way.
 fn seconds(gpu: &Gpu, dtype: DType, allows_tf32: bool, pass: Pass) -> Result<Option<f64>, String> {
     let axis = Axis { input: EDGE, window: 3, stride: 1, dilation: 1, before: 1, output: EDGE };
-    let (batch, channels, to) = SIZES;
-    let given = describe(dtype, allows_tf32, (batch, channels, channels, to), [&axis, &axis]);
+    let (batch, channels, out_channels) = SIZES;
+    let axes = [Axis::single(), axis, axis];
+    let g = WindowGeometry { batch, axes, n_spatial: 2, channels, filter_channels: channels, out_channels };
+    let given = describe(dtype, allows_tf32, &g);
     let Some(given) = given.filter(|given| given.begin.is_none()) else { return Ok(None) };
     let (c, backend) = (given.convolution, gpu.backend());
     let Some(n_bytes) = backend.convolution_workspace(&c, pass).map_err(|e| e.to_string())? else { return Ok(None) };

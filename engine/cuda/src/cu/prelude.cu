@@ -85,6 +85,4 @@ __device__ inline float nearest(float x) { return rintf(x); }
 __device__ inline double nearest(double x) { return rint(x); }
 template <class V> __device__ inline V larger(V a, V b) { return a > b || a != a ? a : b; }
 template <class V> __device__ inline V smaller(V a, V b) { return a < b || a != a ? a : b; }
-// max(x, 0) + log(1 + e^-|x|) does not overflow.
-template <class V> __device__ inline V softplus(V x) { return (x > (V)0 ? x : (V)0) + log1p_of(e_to(x > (V)0 ? -x : x)); }
 template <class V> __device__ inline V logistic(V x) { return (V)1 / ((V)1 + e_to(-x)); }

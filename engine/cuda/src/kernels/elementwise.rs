@@ -1,127 +1,64 @@
-//! Element-wise ops: one table of expressions, from which kernels are generated for the types and shapes that come.
+//! Element-wise ops: kernels are generated from the engine's formulas for the types and shapes that come.
 
 use engine::graph::{Attr, Node};
+use engine::kernels::formula::{FORMULAS, Formula, Kind, Numbers, Operands, source};
 use engine::kernels::support::Built;
 use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine::{DType, Shape, Tensor};
 use smallvec::{SmallVec, smallvec};
 
+use super::plumbing::whole;
 use super::pointwise::{Pointwise, Side, name};
 use crate::backend::Address;
 use crate::gpu::Gpu;
 
 use super::support::{FLOATS, NUMBERS, c_type, c_wide, count, device, gpu, kernel, operand, strides};
 
-/// An op: its expression in `a`, `b`, `c`, computed in type `C`.
-struct Expression {
-    op: &'static str,
-    text: &'static str,
-}
+/// The kernels of the engine's formulas.
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static MAPPED: &[KernelDef] = &{
+    let mut lines = [const { gpu("", ("", &[]), map) }; FORMULAS.len()];
+    let mut i = 0;
+    while i < lines.len() {
+        lines[i] = line(&FORMULAS[i]);
+        i += 1;
+    }
+    lines
+};
 
-const fn e(op: &'static str, text: &'static str) -> Expression {
-    Expression { op, text }
-}
-
-/// Results have the type of the operands.
-const EXPRESSIONS: &[Expression] = &[
-    e("Neg", "-a"),
-    e("Abs", "(a < (C)0 ? -a : a)"),
-    e("Square", "a * a"),
-    e("Sign", "(C)((a > (C)0) - (a < (C)0))"),
-    e("Reciprocal", "(C)1 / a"),
-    e("Inv", "(C)1 / a"),
-    e("Sqrt", "root(a)"),
-    e("Rsqrt", "inverse_root(a)"),
-    e("Exp", "e_to(a)"),
-    e("Expm1", "expm1_of(a)"),
-    e("Log", "log_of(a)"),
-    e("Log1p", "log1p_of(a)"),
-    e("Tanh", "tanh_of(a)"),
-    e("Sigmoid", "logistic(a)"),
-    e("Softplus", "softplus(a)"),
-    e("Softsign", "a / ((C)1 + (a < (C)0 ? -a : a))"),
-    e("Sin", "sin_of(a)"),
-    e("Cos", "cos_of(a)"),
-    e("Erf", "erf_of(a)"),
-    e("Floor", "floor_of(a)"),
-    e("Ceil", "ceil_of(a)"),
-    e("Rint", "nearest(a)"),
-    e("Relu", "(a < (C)0 ? (C)0 : a)"),
-    e("Relu6", "(a < (C)0 ? (C)0 : a > (C)6 ? (C)6 : a)"),
-    e("Elu", "(a < (C)0 ? expm1_of(a) : a)"),
-    e("Add", "a + b"),
-    e("AddV2", "a + b"),
-    e("Sub", "a - b"),
-    e("Mul", "a * b"),
-    e("Maximum", "larger(a, b)"),
-    e("Minimum", "smaller(a, b)"),
-    e("SquaredDifference", "(a - b) * (a - b)"),
-    e("Div", "a / b"),
-    e("RealDiv", "a / b"),
-    e("DivNoNan", "(b == (C)0 ? (C)0 : a / b)"),
-    e("MulNoNan", "(b == (C)0 ? (C)0 : a * b)"),
-    e("Xdivy", "(a == (C)0 ? (C)0 : a / b)"),
-    e("Xlogy", "(a == (C)0 ? (C)0 : a * log_of(b))"),
-    e("Pow", "power(a, b)"),
-    e("TanhGrad", "b * ((C)1 - a * a)"),
-    e("SigmoidGrad", "b * a * ((C)1 - a)"),
-    e("SqrtGrad", "(b == (C)0 ? (C)0 : b * (C)0.5 / a)"),
-    e("RsqrtGrad", "(b == (C)0 ? (C)0 : (C)-0.5 * b * a * a * a)"),
-    e("ReciprocalGrad", "(b == (C)0 ? (C)0 : -b * a * a)"),
-    e("InvGrad", "(b == (C)0 ? (C)0 : -b * a * a)"),
-    e("SoftplusGrad", "a / ((C)1 + e_to(-b))"),
-    e("SoftsignGrad", "a / (((C)1 + (b < (C)0 ? -b : b)) * ((C)1 + (b < (C)0 ? -b : b)))"),
-    e("ReluGrad", "(b > (C)0 ? a : (C)0)"),
-    e("Relu6Grad", "(b > (C)0 && b < (C)6 ? a : (C)0)"),
-    e("EluGrad", "(b < (C)0 ? a * (b + (C)1) : a)"),
-];
-
-/// Results are truths.
-const PREDICATES: &[Expression] = &[
-    e("Equal", "a == b"),
-    e("NotEqual", "a != b"),
-    e("Less", "a < b"),
-    e("LessEqual", "a <= b"),
-    e("Greater", "a > b"),
-    e("GreaterEqual", "a >= b"),
-    e("LogicalAnd", "a && b"),
-    e("LogicalOr", "a || b"),
-    e("LogicalNot", "!a"),
-];
-
-/// The expression of an op, where there is one.
-pub(super) fn expression(op: &str) -> Option<&'static str> {
-    EXPRESSIONS.iter().chain(PREDICATES).find(|known| known.op == op).map(|known| known.text)
+const fn line(formula: &Formula) -> KernelDef {
+    let types: (&str, &'static [DType]) = match formula.numbers {
+        Numbers::Real => ("T", FLOATS),
+        Numbers::Scalar => ("T", NUMBERS),
+        Numbers::Truth => ("", &[]),
+    };
+    let build: fn(&Node) -> Built = match (formula.kind, formula.operands) {
+        (Kind::Predicate, _) => truth,
+        (Kind::Number, Operands::Several) => add_n,
+        (Kind::Number, Operands::Bias) => bias_add,
+        (Kind::Number, _) => map,
+    };
+    gpu(formula.op, types, build)
 }
 
 const WHOLE: &[DType] = &[DType::I32, DType::I64];
 
-macro_rules! lines {
-    ($name:ident, $attr:literal, $types:expr, $build:expr; $($op:literal)*) => {
-        #[linkme::distributed_slice(KERNEL_TABLES)]
-        static $name: &[KernelDef] = &[$(gpu($op, ($attr, $types), $build)),*];
-    };
-}
-
-lines! { ONE_FLOAT, "T", FLOATS, map;
-"Reciprocal" "Inv" "Sqrt" "Rsqrt" "Exp" "Expm1" "Log" "Log1p" "Tanh" "Sigmoid" "Softplus" "Softsign" "Sin" "Cos" "Erf"
-"Floor" "Ceil" "Rint" "Relu" "Relu6" "Elu" "Div" "RealDiv" "DivNoNan" "MulNoNan" "Xdivy" "Xlogy" "Pow" "TanhGrad"
-"SigmoidGrad" "SqrtGrad" "RsqrtGrad" "ReciprocalGrad" "InvGrad" "SoftplusGrad" "SoftsignGrad" "ReluGrad" "Relu6Grad"
-"EluGrad" }
-lines! { ANY_NUMBER, "T", NUMBERS, map;
-"Neg" "Abs" "Square" "Sign" "Add" "AddV2" "Sub" "Mul" "Maximum" "Minimum" "SquaredDifference" }
-lines! { COMPARED, "T", NUMBERS, truth; "Equal" "NotEqual" "Less" "LessEqual" "Greater" "GreaterEqual" }
-lines! { LOGICAL, "", &[], truth; "LogicalAnd" "LogicalOr" "LogicalNot" }
 // Division rounds: on the host only, where sizes are divided.
-lines! { DIVIDED, "T", WHOLE, super::plumbing::whole; "FloorDiv" "FloorMod" "Div" "RealDiv" "TruncateDiv" "Mod" }
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static DIVIDED: &[KernelDef] = &[
+    gpu("FloorDiv", ("T", WHOLE), whole),
+    gpu("FloorMod", ("T", WHOLE), whole),
+    gpu("Div", ("T", WHOLE), whole),
+    gpu("RealDiv", ("T", WHOLE), whole),
+    gpu("TruncateDiv", ("T", WHOLE), whole),
+    gpu("Mod", ("T", WHOLE), whole),
+];
 
 const CAST: &[DType] =
     &[DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::I8, DType::U8, DType::Bool];
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static OTHERS: &[KernelDef] = &[
-    gpu("AddN", ("T", NUMBERS), add_n),
-    gpu("BiasAdd", ("T", FLOATS), bias_add),
     gpu("Cast", ("SrcT", CAST), cast),
     gpu("SelectV2", ("T", CAST), select),
     gpu("Select", ("T", CAST), select_v1),
@@ -208,20 +145,20 @@ pub(super) fn compute(ctx: &mut KernelContext<'_>, text: &str, to: DType, which:
 }
 
 fn map(node: &Node) -> Built {
-    let text = expression(node.op.name).ok_or_else(|| KernelError::invalid("there is no expression"))?;
-    let n = node.inputs.len().min(2).max(usize::from(text.contains('b')) + 1);
-    kernel(node, move |ctx| {
-        let which: SmallVec<[usize; 2]> = (0..ctx.inputs.len().min(n)).collect();
-        let to = ctx.input(0)?.dtype();
-        compute(ctx, text, to, &which)
-    })
+    formula(node, None)
 }
 
 fn truth(node: &Node) -> Built {
-    let text = expression(node.op.name).ok_or_else(|| KernelError::invalid("there is no expression"))?;
+    formula(node, Some(DType::Bool))
+}
+
+/// The formula of a node's op; its results are of the operands' type where no other is named.
+fn formula(node: &Node, to: Option<DType>) -> Built {
+    let text = source(node.op.name).ok_or_else(|| KernelError::invalid("there is no formula"))?;
     kernel(node, move |ctx| {
         let which: SmallVec<[usize; 2]> = (0..ctx.inputs.len()).collect();
-        compute(ctx, text, DType::Bool, &which)
+        let to = to.unwrap_or(ctx.input(0)?.dtype());
+        compute(ctx, text, to, &which)
     })
 }
 

@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use engine::graph::{Attr, Node};
+use engine::kernels::formula::source;
 use engine::kernels::support::Built;
 use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine::{DType, Shape};
 
-use super::elementwise::{broadcast, broadcast_strides, expression};
+use super::elementwise::{broadcast, broadcast_strides};
 use super::pointwise::{Pointwise, Side, name};
 use super::support::{c_type, device, gpu, kernel, operand, strides};
 
@@ -52,8 +53,7 @@ impl Program {
                 Ok(of) if of < n_inputs + i => Ok(format!("r{}", of - n_inputs)),
                 _ => Err(bad("operands")),
             };
-            let op = if op == "BiasAdd" || op == "AddN" { "AddV2" } else { op };
-            let text = expression(op).ok_or_else(|| KernelError::invalid(format!("{op} has no expression")))?;
+            let text = source(op).ok_or_else(|| KernelError::invalid(format!("{op} has no formula")))?;
             let (a, b) = (value(pair[0])?, value(pair[1])?);
             // Its operands under the names that the expression uses.
             let _ = writeln!(body, "    C r{i}; {{ C t0 = {a}, t1 = {b}; C a = t0, b = t1; (void)b; r{i} = {text}; }}");

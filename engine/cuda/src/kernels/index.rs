@@ -1,11 +1,12 @@
 //! Elements by their numbers: gathers, sums of segments, positions of extremes, one-hot vectors.
 
+use engine::geometry::{Along, Gather, OneHot, one};
 use engine::graph::Node;
 use engine::kernels::support::Built;
-use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use engine::kernels::{KERNEL_TABLES, KernelDef, KernelError, measure};
 use engine::{DType, Shape};
 
-use super::support::{NUMBERS, Unit, axis, device, gpu, ints, kernel, on_the_host, operand, run};
+use super::support::{NUMBERS, Unit, device, gpu, kernel, on_the_host, operand, run};
 
 /// Gathers and positions.
 pub const UNIT: Unit = Unit {
@@ -42,19 +43,14 @@ fn gather(node: &Node) -> Built {
     if node.int("batch_dims").is_ok_and(|dims| *dims != 0) {
         return on_the_host(node);
     }
-    kernel(node, |ctx| {
-        let along = if ctx.inputs.len() > 2 { ints(ctx, 2)?.first().copied().unwrap_or(0) } else { 0 };
+    let geometry = measure::gather(node);
+    kernel(node, move |ctx| {
+        let Gather { shape, n_rows, inner, n_indices, .. } = geometry(ctx)?;
         let ((params, from), (indices, at)) = (operand(ctx, 0)?, operand(ctx, 1)?);
-        let along = axis(along, params.shape().rank())?;
-        let dims = params.dims();
-        let (before, after) = (&dims[..along], &dims[along + 1..]);
-        let out: Vec<usize> = before.iter().chain(indices.dims()).chain(after).copied().collect();
         let gpu = device(ctx)?;
-        let (value, to) = gpu.room(params.dtype(), Shape::new(&out))?;
-        let inner: usize = after.iter().product();
+        let (value, to) = gpu.room(params.dtype(), shape)?;
         let n = value.len();
-        let arguments =
-            [n.into(), dims[along].into(), indices.len().into(), inner.into(), from.into(), at.into(), to.into()];
+        let arguments = [n.into(), n_rows.into(), n_indices.into(), inner.into(), from.into(), at.into(), to.into()];
         // SAFETY: the kernel takes these; numbers out of range are not followed.
         unsafe { run(gpu, (&UNIT, &by("gather", indices.dtype())?, params.dtype()), n, &arguments)? };
         ctx.set(0, value);
@@ -64,7 +60,7 @@ fn gather(node: &Node) -> Built {
 
 fn segment_sum(node: &Node) -> Built {
     kernel(node, |ctx| {
-        let [rows] = ints(ctx, 2)?[..] else { return Err(KernelError::invalid("num_segments must be one number")) };
+        let rows = one("num_segments", &ctx.ints(2)?)?;
         let rows = usize::try_from(rows).map_err(|_| KernelError::invalid("num_segments is negative"))?;
         let ((data, from), (indices, at)) = (operand(ctx, 0)?, operand(ctx, 1)?);
         if !data.dims().starts_with(indices.dims()) {
@@ -92,21 +88,13 @@ fn position(node: &Node, is_min: usize) -> Built {
         return on_the_host(node);
     }
     kernel(node, move |ctx| {
-        let [along] = ints(ctx, 1)?[..] else { return Err(KernelError::invalid("dimension must be one number")) };
+        let (Along { n, inner, .. }, shape) = measure::position(ctx)?;
         let (input, from) = operand(ctx, 0)?;
-        let along = axis(along, input.shape().rank())?;
-        let size = input.dims()[along];
-        if size == 0 {
-            return Err(KernelError::invalid(format!("dimension {along} of {} is empty", input.shape())));
-        }
-        let mut out = input.dims().to_vec();
-        out.remove(along);
         let gpu = device(ctx)?;
-        let (value, to) = gpu.room(to_type, Shape::new(&out))?;
-        let inner: usize = input.dims()[along + 1..].iter().product();
+        let (value, to) = gpu.room(to_type, shape)?;
         let is_wide = usize::from(to_type == DType::I64);
         let arguments =
-            [value.len().into(), size.into(), inner.into(), is_min.into(), is_wide.into(), from.into(), to.into()];
+            [value.len().into(), n.into(), inner.into(), is_min.into(), is_wide.into(), from.into(), to.into()];
         // SAFETY: the kernel takes these; each result is written once.
         unsafe { run(gpu, (&UNIT, "largest", input.dtype()), value.len(), &arguments)? };
         ctx.set(0, value);
@@ -115,20 +103,15 @@ fn position(node: &Node, is_min: usize) -> Built {
 }
 
 fn one_hot(node: &Node) -> Built {
-    let along = *node.int("axis")?;
+    let geometry = measure::one_hot(node)?;
     if !matches!(node.dtype("TI")?, DType::I32 | DType::I64) {
         return on_the_host(node);
     }
-    kernel(node, move |ctx: &mut KernelContext<'_>| {
-        let [depth] = ints(ctx, 1)?[..] else { return Err(KernelError::invalid("depth must be one number")) };
-        let depth = usize::try_from(depth).map_err(|_| KernelError::invalid("depth is negative"))?;
+    kernel(node, move |ctx| {
+        let OneHot { shape, depth, inner } = geometry(ctx)?;
         let ((indices, at), (on, at_on), (_off, at_off)) = (operand(ctx, 0)?, operand(ctx, 2)?, operand(ctx, 3)?);
-        let along = axis(along, indices.shape().rank() + 1)?;
-        let mut out = indices.dims().to_vec();
-        out.insert(along, depth);
         let gpu = device(ctx)?;
-        let (value, to) = gpu.room(on.dtype(), Shape::new(&out))?;
-        let inner: usize = indices.dims()[along..].iter().product();
+        let (value, to) = gpu.room(on.dtype(), shape)?;
         let n = value.len();
         let arguments = [n.into(), depth.into(), inner.into(), at.into(), at_on.into(), at_off.into(), to.into()];
         // SAFETY: the kernel takes these; each result is written once.

@@ -2,16 +2,14 @@
 //! images where channels lie elsewhere or zeros are missing on one side), and results back.
 
 use engine::kernels::{KernelContext, KernelError};
-use engine::window::Windows;
+use engine::window::{WindowGeometry, Windows};
 use engine::{DType, Shape, Tensor};
 
 use super::matmul::allows_tf32;
-use super::parts::Parts;
 use super::pointwise::move_elements;
 use super::support::{c_word, device, operand};
-use super::windows::{in_order, listed};
 use crate::backend::Address;
-use crate::convolution::{Convolution, Given, Pass, describe};
+use crate::convolution::{Convolution, PaddedConvolution, Pass, describe};
 use crate::gpu::Gpu;
 
 /// Sizes of an image, rows last but one: batch, channels, rows, columns.
@@ -34,7 +32,7 @@ struct Lies {
 struct Task<'a> {
     gpu: &'a Gpu,
     dtype: DType,
-    given: Given,
+    padded: PaddedConvolution,
     /// Whether the node's images have their channels first.
     channels_first: bool,
     /// Rows and columns of the node's images.
@@ -45,12 +43,11 @@ struct Task<'a> {
 pub(super) fn convolve(ctx: &mut KernelContext<'_>, windows: &Windows, pass: Pass) -> Result<bool, KernelError> {
     let gpu = device(ctx)?;
     let first = windows.channels_first;
-    let Some((p, dtype)) = parts(ctx, windows, pass) else { return Ok(false) };
-    let sizes = (p.sizes.batch, p.sizes.channels, p.each, p.to);
-    let Some(given) = describe(dtype, allows_tf32(), sizes, [&p.sizes.y, &p.sizes.x]) else { return Ok(false) };
-    let Some(workspace) = gpu.convolution_workspace(&given.convolution, pass) else { return Ok(false) };
-    let image = [p.sizes.y.input, p.sizes.x.input];
-    let task = Task { gpu, dtype, given, channels_first: first, image };
+    let Some((g, dtype)) = geometry(ctx, windows, pass) else { return Ok(false) };
+    let Some(padded) = describe(dtype, allows_tf32(), &g) else { return Ok(false) };
+    let Some(workspace) = gpu.convolution_workspace(&padded.convolution, pass) else { return Ok(false) };
+    let image = [g.axes[1].input, g.axes[2].input];
+    let task = Task { gpu, dtype, padded, channels_first: first, image };
     let out = match pass {
         Pass::Forward => task.forward(ctx, workspace)?,
         Pass::ToImage => task.to_image(ctx, workspace)?,
@@ -61,51 +58,50 @@ pub(super) fn convolve(ctx: &mut KernelContext<'_>, windows: &Windows, pass: Pas
     Ok(true)
 }
 
-/// The sizes of a node's convolution, where its inputs fit together.
-fn parts(ctx: &KernelContext<'_>, windows: &Windows, pass: Pass) -> Option<(Parts, DType)> {
-    let first = windows.channels_first;
+/// The sizes of a node's convolution and its element type, where its inputs fit together.
+fn geometry(ctx: &KernelContext<'_>, windows: &Windows, pass: Pass) -> Option<(WindowGeometry, DType)> {
     let image = match pass {
-        Pass::ToImage => listed(ctx, 0, first).ok()?,
-        _ => in_order(ctx.input(0).ok()?.dims(), first).ok()?.to_vec(),
+        Pass::ToImage => windows.listed(&ctx.ints(0).ok()?).ok()?,
+        _ => windows.channels_last(ctx.input(0).ok()?.dims()).ok()?,
     };
     let filter = match pass {
-        Pass::ToFilter => listed(ctx, 1, false).ok()?,
-        _ => ctx.input(1).ok()?.dims().to_vec(),
+        Pass::ToFilter => ctx.shape_input(1).ok()?,
+        _ => ctx.input(1).ok()?.shape().clone(),
     };
-    let p = Parts::new(windows, &image, &filter).ok()?;
+    let g = windows.convolution(&image, &filter).ok()?;
     if pass == Pass::Forward {
-        return Some((p, ctx.input(0).ok()?.dtype()));
+        return Some((g, ctx.input(0).ok()?.dtype()));
     }
     let gradient = ctx.input(2).ok()?;
-    let fits = in_order(gradient.dims(), first).ok()? == [p.sizes.batch, p.sizes.y.output, p.sizes.x.output, p.to];
-    fits.then(|| (p, gradient.dtype()))
+    let fits = windows.channels_last(gradient.dims()).ok()? == g.output();
+    fits.then(|| (g, gradient.dtype()))
 }
 
 impl Task<'_> {
-    fn told(&self) -> &Convolution {
-        &self.given.convolution
+    fn convolution(&self) -> &Convolution {
+        &self.padded.convolution
     }
 
     /// Batch, channels, rows and columns of the library's image.
     fn padded(&self) -> Sizes4 {
-        let c = self.told();
+        let c = self.convolution();
         [c.batch, c.channels, c.image[0], c.image[1]]
     }
 
     /// Those of the node's image.
     fn own(&self) -> Sizes4 {
-        let c = self.told();
+        let c = self.convolution();
         [c.batch, c.channels, self.image[0], self.image[1]]
     }
 
     fn result(&self) -> Sizes4 {
-        let c = self.told();
+        let c = self.convolution();
         let [rows, columns] = c.result().unwrap_or([0, 0]);
         [c.batch, c.to, rows, columns]
     }
 
     fn is_same_layout(&self) -> bool {
-        self.told().channels_last != self.channels_first
+        self.convolution().channels_last != self.channels_first
     }
 
     /// A tensor of the node's layout.
@@ -133,22 +129,22 @@ impl Task<'_> {
     /// Where the node's image lies in the library's: the sizes of what both have, and the two places.
     fn overlap(&self, node: Address, library: Address) -> (Sizes4, Lies, Lies) {
         let (own, padded) = (self.own(), self.padded());
-        let begin = self.given.begin.unwrap_or([0, 0]);
+        let begin = self.padded.begin.unwrap_or([0, 0]);
         let shared = |i: usize| own[2 + i].min(padded[2 + i].saturating_sub(begin[i]));
         let node = Lies { at: node, steps: steps(own, !self.channels_first) };
-        let steps = steps(padded, self.told().channels_last);
+        let steps = steps(padded, self.convolution().channels_last);
         let skipped = begin[0] as i64 * steps[2] + begin[1] as i64 * steps[3];
         let library = Lies { at: library.wrapping_add_signed(skipped * self.dtype.size() as i64), steps };
         ([own[0], own[1], shared(0), shared(1)], node, library)
     }
 
-    /// The image as the library takes it. What is given back beside its place keeps it there.
+    /// The image as the library takes it. The tensor that comes with the address keeps it there.
     fn image_in(&self, image: &Tensor, from: Address) -> Result<(Tensor, Address), KernelError> {
-        if self.given.begin.is_none() && self.is_same_layout() {
+        if self.padded.begin.is_none() && self.is_same_layout() {
             return Ok((image.clone(), from));
         }
         let (room, at) = self.scratch(self.padded())?;
-        if self.given.begin.is_some() {
+        if self.padded.begin.is_some() {
             self.gpu.zero(at, room.n_bytes())?;
         }
         let (sizes, node, library) = self.overlap(from, at);
@@ -170,7 +166,7 @@ impl Task<'_> {
 
     /// Turns a result between the node's layout and the library's.
     fn turn(&self, from: Address, to: Address, back: bool) -> Result<(), KernelError> {
-        let (sizes, last) = (self.result(), self.told().channels_last);
+        let (sizes, last) = (self.result(), self.convolution().channels_last);
         let (own, library) = (steps(sizes, !self.channels_first), steps(sizes, last));
         let (a, b) = if back { (library, own) } else { (own, library) };
         self.place(sizes, Lies { at: from, steps: a }, Lies { at: to, steps: b })
@@ -178,7 +174,7 @@ impl Task<'_> {
 
     /// Moves a filter from the node's layout, `[rows, columns, each, to]`, to the library's, or back.
     fn filter(&self, from: Address, to: Address, back: bool) -> Result<(), KernelError> {
-        let c = self.told();
+        let c = self.convolution();
         let sizes = [c.to, c.channels / c.groups, c.window[0], c.window[1]];
         let [to_channels, each, _, columns] = sizes.map(|n| n as i64);
         let own = [1, to_channels, columns * each * to_channels, each * to_channels];
@@ -188,7 +184,7 @@ impl Task<'_> {
     }
 
     fn filter_room(&self) -> Result<(Tensor, Address), KernelError> {
-        let c = self.told();
+        let c = self.convolution();
         self.scratch([c.to, c.channels / c.groups, c.window[0], c.window[1]])
     }
 
@@ -198,10 +194,10 @@ impl Task<'_> {
         self.filter(weights, w, false)?;
         let (out, to) = self.room(self.result())?;
         if self.is_same_layout() {
-            return Ok(self.gpu.convolve(self.told(), Pass::Forward, [x, w, to], workspace).then_some(out));
+            return Ok(self.gpu.convolve(self.convolution(), Pass::Forward, [x, w, to], workspace).then_some(out));
         }
         let (_turned, y) = self.scratch(self.result())?;
-        if !self.gpu.convolve(self.told(), Pass::Forward, [x, w, y], workspace) {
+        if !self.gpu.convolve(self.convolution(), Pass::Forward, [x, w, y], workspace) {
             return Ok(None);
         }
         self.turn(y, to, true)?;
@@ -213,11 +209,11 @@ impl Task<'_> {
         let ((_gradient, y), (_room, w)) = (self.result_in(&gradient, from)?, self.filter_room()?);
         self.filter(weights, w, false)?;
         let (out, to) = self.room(self.own())?;
-        if self.given.begin.is_none() && self.is_same_layout() {
-            return Ok(self.gpu.convolve(self.told(), Pass::ToImage, [to, w, y], workspace).then_some(out));
+        if self.padded.begin.is_none() && self.is_same_layout() {
+            return Ok(self.gpu.convolve(self.convolution(), Pass::ToImage, [to, w, y], workspace).then_some(out));
         }
         let (_padded, x) = self.scratch(self.padded())?;
-        if !self.gpu.convolve(self.told(), Pass::ToImage, [x, w, y], workspace) {
+        if !self.gpu.convolve(self.convolution(), Pass::ToImage, [x, w, y], workspace) {
             return Ok(None);
         }
         let (sizes, node, library) = self.overlap(to, x);
@@ -236,10 +232,10 @@ impl Task<'_> {
         let (_image, x) = self.image_in(&image, from)?;
         let (_gradient, y) = self.result_in(&gradient, at_gradient)?;
         let (_room, w) = self.filter_room()?;
-        if !self.gpu.convolve(self.told(), Pass::ToFilter, [x, w, y], workspace) {
+        if !self.gpu.convolve(self.convolution(), Pass::ToFilter, [x, w, y], workspace) {
             return Ok(None);
         }
-        let c = self.told();
+        let c = self.convolution();
         let dims = [c.window[0], c.window[1], c.channels / c.groups, c.to];
         let (out, to) = self.gpu.room(self.dtype, Shape::new(&dims))?;
         self.filter(w, to, true)?;

@@ -3,10 +3,11 @@
 //! A matrix that lies row by row is its transpose column by column: `c = a b` is `c' = b' a'`, so the operands change places
 //! and nothing is moved.
 
+use engine::DType;
 use engine::graph::{Attr, Node};
+use engine::kernels::matmul::{FusedOps, MatMulGeometry};
 use engine::kernels::support::Built;
 use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
-use engine::{DType, Shape};
 
 use super::elementwise::compute;
 use super::support::{FLOATS, Unit, device, gpu, kernel, operand};
@@ -136,54 +137,27 @@ fn flag(node: &Node, name: &str) -> bool {
     matches!(node.attrs.get(name), Some(Attr::Bool(true)))
 }
 
-/// Rows and columns of the last two dimensions, as multiplied.
-fn matrix(shape: &Shape, is_transposed: bool) -> Result<(usize, usize), KernelError> {
-    let [.., rows, columns] = shape.dims() else {
-        return Err(KernelError::invalid(format!("a value of shape {shape} is no matrix")));
-    };
-    Ok(if is_transposed { (*columns, *rows) } else { (*rows, *columns) })
-}
-
 fn matmul(node: &Node, first: &str, second: &str) -> Built {
     let transposed = (flag(node, first), flag(node, second));
     kernel(node, move |ctx| product(ctx, transposed))
 }
 
-/// The product of inputs 0 and 1 as output 0. Dimensions before the last two are batches, broadcast.
-fn product(ctx: &mut KernelContext<'_>, (transpose_a, transpose_b): (bool, bool)) -> Result<(), KernelError> {
+/// The product of inputs 0 and 1 as output 0.
+fn product(ctx: &mut KernelContext<'_>, transposed: (bool, bool)) -> Result<(), KernelError> {
     let gpu = device(ctx)?;
     let ((a, at_a), (b, at_b)) = (operand(ctx, 0)?, operand(ctx, 1)?);
-    let ((m, k), (inner, n)) = (matrix(a.shape(), transpose_a)?, matrix(b.shape(), transpose_b)?);
-    if k != inner {
-        let (a, b) = (a.shape(), b.shape());
-        return Err(KernelError::invalid(format!("inner dimensions differ: {k} and {inner} (inputs {a}, {b})")));
-    }
-    let batches = |shape: &Shape| Shape::new(&shape.dims()[..shape.rank() - 2]);
-    let (batch_a, batch_b) = (batches(a.shape()), batches(b.shape()));
-    let batch = super::elementwise::broadcast(&[&batch_a, &batch_b])?;
-    let dims: Vec<usize> = batch.dims().iter().copied().chain([m, n]).collect();
-    let (out, at) = gpu.room(a.dtype(), Shape::new(&dims))?;
-    let one = Product::packed(a.dtype(), [m, n, k], transpose_a, transpose_b);
-    let of = |[a, b]: [usize; 2], n_batches: usize| Product { n_batches, strides: [a, b, m * n], ..one };
-    let (n_a, n_b, n_all) = (batch_a.n_elements(), batch_b.n_elements(), batch.n_elements());
-    let step = |n_own: usize, size: usize| if n_own == 1 { 0 } else { size };
-    if (n_a == n_all || n_a == 1) && (n_b == n_all || n_b == 1) {
-        of([step(n_a, m * k), step(n_b, k * n)], n_all).run(gpu, at_a, at_b, at)?;
+    let g = MatMulGeometry::new(a.dims(), b.dims(), transposed)?;
+    let (out, at) = gpu.room(a.dtype(), g.output())?;
+    let one = Product::packed(a.dtype(), [g.m, g.n, g.k], transposed.0, transposed.1);
+    let sizes = [g.m * g.k, g.k * g.n, g.m * g.n];
+    if let Some((n_batches, [step_a, step_b])) = g.strided() {
+        let strides = [step_a * sizes[0], step_b * sizes[1], sizes[2]];
+        Product { n_batches, strides, ..one }.run(gpu, at_a, at_b, at)?;
     } else {
-        let walk = |own: &Shape| super::elementwise::broadcast_strides(own, &batch);
-        let (steps_a, steps_b) = (walk(&batch_a), walk(&batch_b));
-        let size = a.dtype().size();
-        for i in 0..n_all {
-            let (mut rest, mut which) = (i, [0i64; 2]);
-            for (d, dim) in batch.dims().iter().enumerate().rev() {
-                let position = (rest % dim) as i64;
-                rest /= dim;
-                which[0] += position * steps_a[d];
-                which[1] += position * steps_b[d];
-            }
-            let from = |at: Address, which: i64, each: usize| at + (which as usize * each * size) as u64;
-            let to = at + (i * m * n * size) as u64;
-            of([0, 0], 1).run(gpu, from(at_a, which[0], m * k), from(at_b, which[1], k * n), to)?;
+        let matrix = |at: Address, i: usize, size: usize| at + (i * size * a.dtype().size()) as u64;
+        for (i, [x, y]) in g.pairs()?.into_iter().enumerate() {
+            let (x, y) = (matrix(at_a, x, sizes[0]), matrix(at_b, y, sizes[1]));
+            one.run(gpu, x, y, matrix(at, i, sizes[2]))?;
         }
     }
     ctx.set(0, out);
@@ -193,15 +167,10 @@ fn product(ctx: &mut KernelContext<'_>, (transpose_a, transpose_b): (bool, bool)
 /// A product, its bias, and a relu where the node says so.
 fn fused(node: &Node) -> Built {
     let transposed = (flag(node, "transpose_a"), flag(node, "transpose_b"));
-    let Some(Attr::ListStr(ops)) = node.attrs.get("fused_ops") else {
-        return Err(KernelError::invalid("attribute fused_ops is missing"));
-    };
-    let names: Vec<&[u8]> = ops.iter().map(Vec::as_slice).collect();
-    let text = match names[..] {
-        [] => None,
-        [b"BiasAdd"] => Some("a + b"),
-        [b"BiasAdd", b"Relu"] => Some("(a + b < (C)0 ? (C)0 : a + b)"),
-        _ => return Err(KernelError::invalid(format!("{ops:?} cannot follow a product on a GPU"))),
+    let text = match FusedOps::of(node)? {
+        FusedOps::Nothing => None,
+        FusedOps::Bias => Some("a + b"),
+        FusedOps::BiasRelu => Some("(a + b < (C)0 ? (C)0 : a + b)"),
     };
     kernel(node, move |ctx| {
         product(ctx, transposed)?;

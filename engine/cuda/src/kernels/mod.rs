@@ -10,7 +10,6 @@ mod library;
 pub mod lrn;
 pub mod matmul;
 mod norm;
-mod parts;
 mod plumbing;
 pub mod pointwise;
 pub mod random;

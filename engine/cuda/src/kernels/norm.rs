@@ -1,6 +1,8 @@
 //! Batch normalisation, from reductions and element-wise kernels.
 
+use engine::geometry::Reduction;
 use engine::graph::Node;
+use engine::kernels::norm::{BatchNorm, Channels};
 use engine::kernels::support::Built;
 use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine::{DType, Shape, Tensor};
@@ -22,30 +24,29 @@ static NORM: &[KernelDef] = &[
     gpu("FusedBatchNormGradV3", ("T", TYPES), batch_norm_grad),
 ];
 
-/// What is normalised: where its channels are, and how many pixels each has.
+/// What is normalised.
 struct Batch<'a> {
     gpu: &'a Gpu,
     dtype: DType,
     rank: usize,
-    channel: usize,
-    pixels: usize,
+    channels: Channels,
 }
 
 impl<'a> Batch<'a> {
-    fn of(gpu: &'a Gpu, x: &Tensor, is_first: bool) -> Result<Batch<'a>, KernelError> {
-        let rank = x.shape().rank();
-        if !(4..=5).contains(&rank) {
-            return Err(KernelError::invalid(format!("the data must have rank 4 or 5, got shape {}", x.shape())));
-        }
-        let channel = if is_first { 1 } else { rank - 1 };
-        let pixels = x.len().checked_div(x.dims()[channel]).unwrap_or(0);
-        Ok(Batch { gpu, dtype: x.dtype(), rank, channel, pixels })
+    fn new(gpu: &'a Gpu, x: &Tensor, channels: Channels) -> Batch<'a> {
+        Batch { gpu, dtype: x.dtype(), rank: x.shape().rank(), channels }
+    }
+
+    /// Input `i`, a vector of channels, in the shape that it is broadcast from.
+    fn vector(&self, ctx: &KernelContext<'_>, i: usize) -> Result<Placed, KernelError> {
+        self.channels.check_vector(i, ctx.input(i)?.shape())?;
+        self.broadcast(operand(ctx, i)?)
     }
 
     /// A vector of channels, in the shape that it is broadcast from.
-    fn vector(&self, (v, at): Placed) -> Result<Placed, KernelError> {
+    fn broadcast(&self, (v, at): Placed) -> Result<Placed, KernelError> {
         let mut dims = vec![1; self.rank];
-        dims[self.channel] = v.len();
+        dims[self.channels.axis] = v.len();
         Ok((v.into_shape(Shape::new(&dims))?, at))
     }
 
@@ -55,10 +56,10 @@ impl<'a> Batch<'a> {
 
     /// The sums of each channel, times a factor.
     fn sums(&self, (x, from): &Placed, scale: f64) -> Result<Placed, KernelError> {
-        let is_reduced: Vec<bool> = (0..self.rank).map(|d| d != self.channel).collect();
-        let (sums, to) = self.gpu.room(self.dtype, Shape::new(&[x.dims()[self.channel]]))?;
-        reduce(self.gpu, Join::Sum, (x, *from), &is_reduced, to, scale)?;
-        self.vector((sums, to))
+        let reduction = Reduction::all_but(x.dims(), self.channels.axis);
+        let (sums, to) = self.gpu.room(self.dtype, reduction.shape.clone())?;
+        reduce(self.gpu, Join::Sum, (x, *from), &reduction, to, scale)?;
+        self.broadcast((sums, to))
     }
 
     fn flat(&self, value: &Placed) -> Result<Tensor, KernelError> {
@@ -72,17 +73,14 @@ impl<'a> Batch<'a> {
 }
 
 fn batch_norm(node: &Node) -> Built {
-    let (epsilon, trains, is_first) =
-        (f64::from(*node.float("epsilon")?), *node.flag("is_training")?, is_channels_first(node));
-    let share = f64::from(node.float("exponential_avg_factor").copied().unwrap_or(1.0));
-    let n_outputs = node.outputs.len();
+    let (BatchNorm { epsilon, share, training, n_outputs }, is_first) = (BatchNorm::of(node)?, is_channels_first(node));
     kernel(node, move |ctx: &mut KernelContext<'_>| {
         let x = operand(ctx, 0)?;
-        let b = Batch::of(device(ctx)?, &x.0, is_first)?;
-        let vector = |i: usize| b.vector(operand(ctx, i)?);
+        let b = Batch::new(device(ctx)?, &x.0, Channels::of(x.0.shape(), is_first)?);
+        let vector = |i: usize| b.vector(ctx, i);
         let (scale, offset) = (vector(1)?, vector(2)?);
-        let part = 1.0 / b.pixels.max(1) as f64;
-        let (mean, variance) = if trains {
+        let part = 1.0 / b.channels.pixels.max(1) as f64;
+        let (mean, variance) = if training {
             let mean = b.sums(&x, part)?;
             let squares = b.all("(a - b) * (a - b)", &[x.clone(), mean.clone()])?;
             let variance = b.sums(&squares, part)?;
@@ -94,8 +92,8 @@ fn batch_norm(node: &Node) -> Built {
         let factor = b.all(&format!("a / root(b + {epsilon})"), &[scale, variance.clone()])?;
         let y = b.all("(a - b) * c + x3", &[x, mean.clone(), factor, offset])?;
         let (mut running_mean, mut running_variance) = (mean.clone(), variance.clone());
-        if trains {
-            let unbiased = Batch::number(b.pixels as f64 / b.pixels.saturating_sub(1).max(1) as f64);
+        if training {
+            let unbiased = Batch::number(b.channels.pixels as f64 / b.channels.pixels.saturating_sub(1).max(1) as f64);
             running_variance = b.all(&format!("a * {unbiased}"), &[running_variance])?;
             if share != 1.0 {
                 let (old, new) = (Batch::number(1.0 - share), Batch::number(share));
@@ -118,16 +116,12 @@ fn batch_norm(node: &Node) -> Built {
 }
 
 fn batch_norm_grad(node: &Node) -> Built {
-    let (epsilon, trains, is_first) =
-        (f64::from(*node.float("epsilon")?), *node.flag("is_training")?, is_channels_first(node));
+    let (BatchNorm { epsilon, training, .. }, is_first) = (BatchNorm::of(node)?, is_channels_first(node));
     kernel(node, move |ctx: &mut KernelContext<'_>| {
         let (dy, x) = (operand(ctx, 0)?, operand(ctx, 1)?);
-        if dy.0.shape() != x.0.shape() {
-            let (dy, x) = (dy.0.shape(), x.0.shape());
-            return Err(KernelError::invalid(format!("y_backprop has shape {dy}, x {x}")));
-        }
-        let b = Batch::of(device(ctx)?, &x.0, is_first)?;
-        let vector = |i: usize| b.vector(operand(ctx, i)?);
+        let channels = Channels::of_gradient("y_backprop", dy.0.shape(), x.0.shape(), is_first)?;
+        let b = Batch::new(device(ctx)?, &x.0, channels);
+        let vector = |i: usize| b.vector(ctx, i);
         let (scale, mean, variance) = (vector(2)?, vector(3)?, vector(4)?);
         let plain = b.sums(&dy, 1.0)?;
         let weighted = b.all("a * (b - c)", &[dy.clone(), x.clone(), mean.clone()])?;
@@ -135,7 +129,7 @@ fn batch_norm_grad(node: &Node) -> Built {
         let inverse = b.all(&format!("inverse_root(a + {})", Batch::number(epsilon)), &[variance])?;
         let factor = b.all("a * b", &[scale, inverse.clone()])?;
         // Where the statistics are the batch's own, they change with x too.
-        let part = Batch::number(if trains { 1.0 / b.pixels.max(1) as f64 } else { 0.0 });
+        let part = Batch::number(if training { 1.0 / b.channels.pixels.max(1) as f64 } else { 0.0 });
         let slope = b.all(&format!("a * b * b * {part}"), &[weighted.clone(), inverse.clone()])?;
         let text = format!("(a - x3 * {part} - (b - c) * x4) * x5");
         let dx = b.all(&text, &[dy, x, mean, plain.clone(), slope, factor])?;

@@ -23,12 +23,12 @@ macro_rules! lines {
     };
 }
 
-// What these are given is not looked at.
+// What these are given is not looked at, but for sizes and axes.
 lines! { HANDED_ON, hands_on;
 "NoOp" "Identity" "IdentityN" "StopGradient" "PreventGradient" "Snapshot" "ControlTrigger"
 "Merge" "RefMerge" "Enter" "RefEnter" "Exit" "RefExit" "NextIteration" "RefNextIteration"
 "VarHandleOp" "VarIsInitializedOp" "ReadVariableOp" "VariableShape" "DestroyResourceOp"
-"Shape" "ShapeN" "Size" "Rank" "StackV2" "StackPushV2" "StackPopV2" "StackCloseV2" }
+"Shape" "ShapeN" "Size" "Rank" "Reshape" "ExpandDims" "Squeeze" "StackV2" "StackPushV2" "StackPopV2" "StackCloseV2" }
 
 // Sizes, axes and conditions: their values are needed on the host.
 lines! { ON_THE_HOST, on_the_host;
@@ -39,7 +39,6 @@ lines! { ON_THE_HOST, on_the_host;
 lines! { KEPT, kept;
 "TensorArrayV3" "TensorArrayGradV3" "TensorArrayGradWithShape" "TensorArrayWriteV3" "TensorArrayReadV3" "TensorArrayGatherV3"
 "TensorArrayScatterV3" "TensorArrayConcatV3" "TensorArraySplitV3" "TensorArraySizeV3" "TensorArrayCloseV3" }
-lines! { RESHAPED, reshaped; "Reshape" "ExpandDims" "Squeeze" }
 lines! { COPIED, to_device; "_ToDevice" }
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
@@ -54,17 +53,6 @@ static WAITING: &[AsyncKernelDef] = &[
 /// Ops on whole numbers that the host alone computes.
 pub(super) fn whole(node: &Node) -> Built {
     on_the_host(node)
-}
-
-/// The data stays where it is; the other inputs are sizes.
-fn reshaped(node: &Node) -> Built {
-    let cpu = hands_on(node)?;
-    cheap(move |ctx| {
-        for input in ctx.inputs.iter_mut().skip(1).flatten() {
-            *input = input.to_host()?;
-        }
-        cpu.compute(ctx)
-    })
 }
 
 /// Positions, sizes and shapes come to the host; values are kept where they lie, and joined, cut and added up there

@@ -1,13 +1,13 @@
 //! Random numbers: those of the CPU for the same seeds (uniform ones to the bit). The generator is the host's; threads begin
 //! where it is.
 
+use engine::DType;
 use engine::graph::Node;
 use engine::kernels::random::{Origin, RESERVED};
 use engine::kernels::support::{Built, kernel_with_state};
-use engine::kernels::{KERNEL_TABLES, KernelDef, KernelError};
-use engine::{DType, Shape};
+use engine::kernels::{KERNEL_TABLES, KernelDef};
 
-use super::support::{Unit, device, gpu, hands_on, ints, run};
+use super::support::{Unit, device, gpu, hands_on, run};
 
 /// Its kernels.
 pub const UNIT: Unit = Unit {
@@ -28,9 +28,7 @@ static RANDOM: &[KernelDef] = &[
 fn drawn(node: &Node, name: &'static str) -> Built {
     let origin = Origin::of_seeds(node)?;
     kernel_with_state(origin.state(), move |ctx| {
-        let dims: Result<Vec<usize>, _> = ints(ctx, 0)?.iter().map(|d| usize::try_from(*d)).collect();
-        let shape = Shape::new(&dims.map_err(|_| KernelError::invalid("a negative number is no size"))?);
-        let (value, to) = device(ctx)?.room(DType::F32, shape)?;
+        let (value, to) = device(ctx)?.room(DType::F32, ctx.shape_input(0)?)?;
         let n = value.len();
         let base = origin.begin(ctx, (n as u64).wrapping_mul(RESERVED))?;
         let (key, [low, high]) = base.key_and_counter();

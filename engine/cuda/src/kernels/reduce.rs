@@ -3,14 +3,13 @@
 //! Where the last dimensions are reduced, a block takes each row; elsewhere a thread takes each result, so that neighbours
 //! read neighbours. Few results of many elements are made in parts, which a second kernel joins, always in one order.
 
+use engine::geometry::Reduction;
 use engine::graph::Node;
 use engine::kernels::support::Built;
-use engine::kernels::{KERNEL_TABLES, KernelDef, KernelError};
-use engine::{DType, Shape, Tensor};
+use engine::kernels::{KERNEL_TABLES, KernelDef, KernelError, measure};
+use engine::{DType, Tensor};
 
-use super::support::{
-    FLOATS, NUMBERS, PRELUDE, THREADS, axis, c_type, c_wide, device, gpu, grid, ints, kernel, operand,
-};
+use super::support::{FLOATS, NUMBERS, PRELUDE, THREADS, c_type, c_wide, device, gpu, grid, kernel, operand, strides};
 use crate::backend::{Address, Grid};
 use crate::gpu::{Argument, Gpu};
 
@@ -70,24 +69,20 @@ pub fn reduce_macros(join: Join, dtype: DType, from: &str, to: &str) -> Vec<Stri
     ]
 }
 
-/// What is kept and what is reduced, with the steps through the input: neighbours of a kind joined.
+/// The dimensions that stay and those that are reduced, each with its step through the input.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Plan {
-    kept: Vec<(usize, i64)>,
+    outer: Vec<(usize, i64)>,
     reduced: Vec<(usize, i64)>,
 }
 
 impl Plan {
-    fn of(dims: &[usize], is_reduced: &[bool]) -> Plan {
+    fn of(reduction: &Reduction) -> Plan {
         let mut plan = Plan::default();
-        let mut last = None;
-        for ((dim, stride), reduced) in dims.iter().zip(super::support::strides(dims)).zip(is_reduced) {
-            let side = if *reduced { &mut plan.reduced } else { &mut plan.kept };
-            match side.last_mut().filter(|_| last == Some(*reduced)) {
-                Some((joined, step)) => (*joined, *step) = (*joined * dim, stride),
-                None => side.push((*dim, stride)),
-            }
-            last = Some(*reduced);
+        let dims: Vec<usize> = reduction.dims.iter().map(|(dim, _)| *dim).collect();
+        for ((dim, is_reduced), step) in reduction.dims.iter().zip(strides(&dims)) {
+            let side = if *is_reduced { &mut plan.reduced } else { &mut plan.outer };
+            side.push((*dim, step));
         }
         plan
     }
@@ -118,9 +113,9 @@ struct Pass<'a> {
 impl Pass<'_> {
     fn run(&self, gpu: &Gpu) -> Result<(), KernelError> {
         let count = |side: &[(usize, i64)]| side.iter().map(|(dim, _)| *dim).product::<usize>();
-        let (n_out, n_in) = (count(&self.plan.kept), count(&self.plan.reduced));
+        let (n_out, n_in) = (count(&self.plan.outer), count(&self.plan.reduced));
         let ((out_rank, out_dims, out_strides), (in_rank, in_dims, in_strides)) =
-            (sides(&self.plan.kept)?, sides(&self.plan.reduced)?);
+            (sides(&self.plan.outer)?, sides(&self.plan.reduced)?);
         let is_row = self.plan.reduced.last().is_some_and(|(dim, stride)| *stride == 1 && *dim >= 32);
         let n = n_out * self.n_parts;
         let (name, grid) = match is_row {
@@ -148,19 +143,18 @@ impl Pass<'_> {
     }
 }
 
-/// Reduces a tensor in memory along the dimensions that are marked, into memory for the kept ones.
+/// Reduces a tensor in memory, into memory for the results.
 pub(super) fn reduce(
     gpu: &Gpu,
     join: Join,
     (input, from): (&Tensor, Address),
-    is_reduced: &[bool],
+    reduction: &Reduction,
     to: Address,
     scale: f64,
 ) -> Result<(), KernelError> {
-    let (dtype, plan) = (input.dtype(), Plan::of(input.dims(), is_reduced));
+    let (dtype, plan, n_in) = (input.dtype(), Plan::of(reduction), reduction.n_reduced);
     let of = c_type(dtype).ok_or_else(|| KernelError::invalid(format!("{dtype} is not reduced on a GPU")))?;
-    let n_out: usize = plan.kept.iter().map(|(dim, _)| *dim).product();
-    let n_in: usize = plan.reduced.iter().map(|(dim, _)| *dim).product();
+    let n_out = reduction.shape.n_elements();
     if n_out == 0 {
         return Ok(());
     }
@@ -176,26 +170,19 @@ pub(super) fn reduce(
     let parts = (wide, between.address());
     Pass { join, dtype, from: (of, from), to: parts, plan: &plan, n_parts, scale: 1.0 }.run(gpu)?;
     // The parts lie one behind the other, each with all results.
-    let joined = Plan { kept: vec![(n_out, 1)], reduced: vec![(n_parts, n_out as i64)] };
+    let joined = Plan { outer: vec![(n_out, 1)], reduced: vec![(n_parts, n_out as i64)] };
     Pass { join, dtype, from: parts, to: (of, to), plan: &joined, n_parts: 1, scale }.run(gpu)
 }
 
 fn over_axes(node: &Node, join: Join, is_mean: bool) -> Built {
     let keeps = *node.flag("keep_dims")?;
     kernel(node, move |ctx| {
-        let axes = ints(ctx, 1)?;
+        let reduction = measure::reduction(ctx, keeps)?;
         let (input, from) = operand(ctx, 0)?;
-        let mut is_reduced = vec![false; input.shape().rank()];
-        for a in axes {
-            is_reduced[axis(a, input.shape().rank())?] = true;
-        }
-        let out = input.dims().iter().zip(&is_reduced).filter(|(_, reduced)| keeps || !**reduced);
-        let out: Vec<usize> = out.map(|(dim, reduced)| if *reduced { 1 } else { *dim }).collect();
-        let n: usize = input.dims().iter().zip(&is_reduced).filter(|(_, reduced)| **reduced).map(|(d, _)| *d).product();
         let gpu = device(ctx)?;
-        let (value, to) = gpu.room(input.dtype(), Shape::new(&out))?;
-        let scale = if is_mean { 1.0 / n as f64 } else { 1.0 };
-        reduce(gpu, join, (&input, from), &is_reduced, to, scale)?;
+        let (value, to) = gpu.room(input.dtype(), reduction.shape.clone())?;
+        let scale = if is_mean { 1.0 / reduction.n_reduced as f64 } else { 1.0 };
+        reduce(gpu, join, (&input, from), &reduction, to, scale)?;
         ctx.set(0, value);
         Ok(())
     })
@@ -211,10 +198,10 @@ fn bias_add_grad(node: &Node) -> Built {
             return Err(KernelError::invalid(format!("a gradient of shape {} has no channels", input.shape())));
         }
         let channel = if is_first { 1 } else { rank - 1 };
-        let is_reduced: Vec<bool> = (0..rank).map(|d| d != channel).collect();
+        let reduction = Reduction::all_but(input.dims(), channel);
         let gpu = device(ctx)?;
-        let (value, to) = gpu.room(input.dtype(), Shape::new(&[input.dims()[channel]]))?;
-        reduce(gpu, Join::Sum, (&input, from), &is_reduced, to, 1.0)?;
+        let (value, to) = gpu.room(input.dtype(), reduction.shape.clone())?;
+        reduce(gpu, Join::Sum, (&input, from), &reduction, to, 1.0)?;
         ctx.set(0, value);
         Ok(())
     })
@@ -227,8 +214,9 @@ fn l2_loss(node: &Node) -> Built {
         let Some(squares) = ctx.outputs[0].take() else { return Ok(()) };
         let gpu = device(ctx)?;
         let (squares, from) = gpu.bring(&squares)?;
-        let (value, to) = gpu.room(squares.dtype(), Shape::scalar())?;
-        reduce(gpu, Join::Sum, (&squares, from), &vec![true; squares.shape().rank()], to, 0.5)?;
+        let reduction = Reduction::new(squares.dims(), &vec![true; squares.shape().rank()], false);
+        let (value, to) = gpu.room(squares.dtype(), reduction.shape.clone())?;
+        reduce(gpu, Join::Sum, (&squares, from), &reduction, to, 0.5)?;
         ctx.set(0, value);
         Ok(())
     })
@@ -254,10 +242,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbouring_dimensions_of_a_kind_are_one() {
-        let plan = Plan::of(&[2, 3, 4, 5], &[false, false, true, true]);
-        assert_eq!(plan, Plan { kept: vec![(6, 20)], reduced: vec![(20, 1)] });
-        let plan = Plan::of(&[2, 3, 4], &[true, false, true]);
-        assert_eq!(plan, Plan { kept: vec![(3, 4)], reduced: vec![(2, 12), (4, 1)] });
+    fn steps_are_those_of_the_input() {
+        let of = |dims: &[usize], mask: &[bool]| Plan::of(&Reduction::new(dims, mask, false));
+        let plan = of(&[2, 3, 4, 5], &[false, false, true, true]);
+        assert_eq!(plan, Plan { outer: vec![(6, 20)], reduced: vec![(20, 1)] });
+        let plan = of(&[2, 3, 4], &[true, false, true]);
+        assert_eq!(plan, Plan { outer: vec![(3, 4)], reduced: vec![(2, 12), (4, 1)] });
     }
 }

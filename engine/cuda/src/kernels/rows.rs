@@ -1,8 +1,9 @@
 //! Softmax and cross entropies.
 
+use engine::geometry::Rows;
 use engine::graph::Node;
 use engine::kernels::support::Built;
-use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use engine::kernels::{KERNEL_TABLES, KernelDef, KernelError, measure};
 use engine::{DType, Shape};
 
 use super::support::{FLOATS, THREADS, Unit, device, gpu, kernel, operand};
@@ -21,8 +22,8 @@ pub const UNIT: Unit = Unit {
 static ROWS: &[KernelDef] = &[
     gpu("Softmax", ("T", FLOATS), |node| softmax(node, false)),
     gpu("LogSoftmax", ("T", FLOATS), |node| softmax(node, true)),
-    gpu("SoftmaxCrossEntropyWithLogits", ("T", FLOATS), cross_entropy),
-    gpu("SparseSoftmaxCrossEntropyWithLogits", ("T", FLOATS), sparse),
+    gpu("SoftmaxCrossEntropyWithLogits", ("T", FLOATS), |node| cross_entropy(node, false)),
+    gpu("SparseSoftmaxCrossEntropyWithLogits", ("T", FLOATS), |node| cross_entropy(node, true)),
 ];
 
 /// A block per row.
@@ -39,58 +40,31 @@ fn start(gpu: &Gpu, name: &str, dtype: DType, rows: usize, arguments: &[Argument
 fn softmax(node: &Node, is_log: bool) -> Built {
     kernel(node, move |ctx| {
         let (x, from) = operand(ctx, 0)?;
-        let Some(n) = x.dims().last().copied() else {
-            return Err(KernelError::invalid("logits must have at least one dimension"));
-        };
+        let Rows { n_rows, n } = Rows::new(x.shape())?;
         let gpu = device(ctx)?;
         let (y, to) = gpu.room(x.dtype(), x.shape().clone())?;
-        let rows = x.len().checked_div(n).unwrap_or(0);
-        let arguments = [rows.into(), n.into(), usize::from(is_log).into(), from.into(), to.into()];
-        start(gpu, "softmax", x.dtype(), rows, &arguments)?;
+        let arguments = [n_rows.into(), n.into(), usize::from(is_log).into(), from.into(), to.into()];
+        start(gpu, "softmax", x.dtype(), n_rows, &arguments)?;
         ctx.set(0, y);
         Ok(())
     })
 }
 
-fn matrix(ctx: &KernelContext<'_>) -> Result<(usize, usize), KernelError> {
-    match ctx.input(0)?.dims() {
-        [rows, n] => Ok((*rows, *n)),
-        _ => Err(KernelError::invalid(format!("logits must be a matrix, got shape {}", ctx.input(0)?.shape()))),
-    }
-}
-
-fn cross_entropy(node: &Node) -> Built {
-    kernel(node, |ctx| {
-        let (rows, n) = matrix(ctx)?;
-        let ((x, from), (labels, p)) = (operand(ctx, 0)?, operand(ctx, 1)?);
-        if labels.shape() != x.shape() {
-            let text = format!("logits {} and labels {} must have one shape", x.shape(), labels.shape());
-            return Err(KernelError::invalid(text));
-        }
-        let gpu = device(ctx)?;
-        let ((loss, at), (grad, to)) =
-            (gpu.room(x.dtype(), Shape::new(&[rows]))?, gpu.room(x.dtype(), x.shape().clone())?);
-        let arguments = [rows.into(), n.into(), from.into(), p.into(), at.into(), to.into()];
-        start(gpu, "cross_entropy", x.dtype(), rows, &arguments)?;
-        ctx.set(0, loss);
-        ctx.set(1, grad);
-        Ok(())
-    })
-}
-
-fn sparse(node: &Node) -> Built {
-    kernel(node, |ctx| {
-        let (rows, n) = matrix(ctx)?;
-        if ctx.input(1)?.len() != rows {
-            return Err(KernelError::invalid(format!("{} labels for {rows} rows of logits", ctx.input(1)?.len())));
-        }
+/// The labels are the class of each row, or the probabilities of all.
+fn cross_entropy(node: &Node, has_classes: bool) -> Built {
+    kernel(node, move |ctx| {
+        let Rows { n_rows, n } = measure::labelled_rows(ctx, has_classes)?;
         let ((x, from), (labels, at_labels)) = (operand(ctx, 0)?, operand(ctx, 1)?);
         let gpu = device(ctx)?;
         let ((loss, at), (grad, to)) =
-            (gpu.room(x.dtype(), Shape::new(&[rows]))?, gpu.room(x.dtype(), x.shape().clone())?);
-        let name = if labels.dtype() == DType::I64 { "sparse64" } else { "sparse32" };
-        let arguments = [rows.into(), n.into(), from.into(), at_labels.into(), at.into(), to.into()];
-        start(gpu, name, x.dtype(), rows, &arguments)?;
+            (gpu.room(x.dtype(), Shape::new(&[n_rows]))?, gpu.room(x.dtype(), x.shape().clone())?);
+        let name = match labels.dtype() {
+            DType::I64 if has_classes => "sparse64",
+            _ if has_classes => "sparse32",
+            _ => "cross_entropy",
+        };
+        let arguments = [n_rows.into(), n.into(), from.into(), at_labels.into(), at.into(), to.into()];
+        start(gpu, name, x.dtype(), n_rows, &arguments)?;
         ctx.set(0, loss);
         ctx.set(1, grad);
         Ok(())

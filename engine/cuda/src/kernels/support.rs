@@ -5,7 +5,6 @@ use std::sync::Arc;
 use engine::graph::Node;
 use engine::kernels::support::Built;
 use engine::kernels::{self, AnyKernel, Kernel, KernelContext, KernelDef, KernelError};
-use engine::resources::Variable;
 use engine::{DType, Shape, Tensor};
 
 use crate::attribution::working_for;
@@ -50,32 +49,12 @@ pub fn operand(ctx: &KernelContext<'_>, i: usize) -> Result<(Tensor, Address), K
     Ok(device(ctx)?.bring(ctx.input(i)?)?)
 }
 
-/// Input `i` where the host can read it: waits for the device, where it is there.
-///
-/// # Errors
-/// It is missing, or cannot be copied.
-pub fn on_host(ctx: &KernelContext<'_>, i: usize) -> Result<Tensor, KernelError> {
-    Ok(ctx.input(i)?.to_host()?)
-}
-
-/// The integers of input `i`.
-///
-/// # Errors
-/// It is missing or not of integers.
-pub fn ints(ctx: &KernelContext<'_>, i: usize) -> Result<Vec<i64>, KernelError> {
-    let t = on_host(ctx, i)?;
-    Ok(match t.dtype() {
-        DType::I32 => t.slice::<i32>()?.iter().map(|v| i64::from(*v)).collect(),
-        _ => t.slice::<i64>()?.to_vec(),
-    })
-}
-
 /// The only number of input `i`, of a floating-point type.
 ///
 /// # Errors
 /// It is missing, of another type, or not alone.
 pub fn number(ctx: &KernelContext<'_>, i: usize) -> Result<f64, KernelError> {
-    let t = on_host(ctx, i)?;
+    let t = ctx.input(i)?.to_host()?;
     Ok(match t.dtype() {
         DType::F32 => f64::from(t.item::<f32>()?),
         DType::F16 => t.item::<engine::dtype::f16>()?.to_f64(),
@@ -266,35 +245,9 @@ pub fn on_the_host(node: &Node) -> Built {
     borrow(node, true)
 }
 
-/// The variable whose handle input `i` is.
-///
-/// # Errors
-/// It is no variable.
-pub fn variable(ctx: &KernelContext<'_>, i: usize) -> Result<(Arc<Variable>, Arc<str>), KernelError> {
-    let handle = ctx.input(i)?.handle()?;
-    match Arc::clone(&handle.object).downcast::<Variable>() {
-        Ok(variable) => Ok((variable, Arc::clone(&handle.name))),
-        Err(_) => Err(KernelError::invalid(format!("{} is not a variable", handle.name))),
-    }
-}
-
-/// An axis of a tensor of this rank, counted from its end where negative.
-///
-/// # Errors
-/// There is no such axis.
-pub fn axis(axis: i64, rank: usize) -> Result<usize, KernelError> {
-    let found = if axis < 0 { axis + rank as i64 } else { axis };
-    let found = usize::try_from(found).ok().filter(|axis| *axis < rank);
-    found.ok_or_else(|| KernelError::invalid(format!("axis {axis} of a tensor of rank {rank}")))
-}
-
 /// Elements from one position to the next, of each dimension.
 pub fn strides(dims: &[usize]) -> Vec<i64> {
-    let mut strides = vec![1i64; dims.len()];
-    for i in (0..dims.len().saturating_sub(1)).rev() {
-        strides[i] = strides[i + 1] * dims[i + 1] as i64;
-    }
-    strides
+    Shape::new(dims).strides().iter().map(|stride| *stride as i64).collect()
 }
 
 /// Elements that an output of this shape has.

@@ -1,16 +1,12 @@
 //! Variables in the device's memory, and the optimizers' updates of them: in place where no reader holds the value.
 
-use std::sync::Arc;
-
 use engine::graph::Node;
 use engine::kernels::support::Built;
+use engine::kernels::update::{UpdateSpec, variable};
 use engine::kernels::{KERNEL_TABLES, Kernel, KernelContext, KernelDef, KernelError};
-use engine::{DType, Shape, Tensor};
-use parking_lot::RwLockWriteGuard;
+use engine::{DType, Tensor};
 
-use super::support::{
-    FLOATS, NUMBERS, Unit, c_type, device, gpu, hands_on, is_small, kernel, number, operand, run, variable,
-};
+use super::support::{FLOATS, NUMBERS, Unit, c_type, device, gpu, hands_on, is_small, kernel, number, operand, run};
 use crate::backend::Address;
 use crate::gpu::{Argument, Gpu};
 
@@ -36,12 +32,19 @@ static TRAINING: &[KernelDef] = &[
     gpu("AssignVariableOp", ("", &[]), assign),
     gpu("AssignAddVariableOp", ("dtype", NUMBERS), |n| accumulate(n, 1.0)),
     gpu("AssignSubVariableOp", ("dtype", NUMBERS), |n| accumulate(n, -1.0)),
-    gpu("ResourceApplyGradientDescent", ("T", FLOATS), descent),
+    gpu("ResourceApplyGradientDescent", ("T", FLOATS), |n| optimizer::<1, 1, _>(n, "descent", None, |numbers| numbers)),
     gpu("ResourceApplyMomentum", ("T", FLOATS), momentum),
-    gpu("ResourceApplyAdam", ("T", FLOATS), adam),
-    gpu("ResourceApplyRMSProp", ("T", FLOATS), rms_prop),
-    gpu("ResourceApplyAdagrad", ("T", FLOATS), adagrad),
-    gpu("ResourceSparseApplyMomentum", ("T", ROW_TYPES), sparse_momentum),
+    gpu("ResourceApplyAdam", ("T", FLOATS), |n| {
+        optimizer::<3, 6, _>(n, "adam", Some("use_nesterov"), |[p1, p2, lr, b1, b2, epsilon]| {
+            [lr * (1.0 - p2).sqrt() / (1.0 - p1), b1, b2, epsilon]
+        })
+    }),
+    gpu("ResourceApplyRMSProp", ("T", FLOATS), |n| optimizer::<3, 4, _>(n, "rms_prop", None, |numbers| numbers)),
+    gpu("ResourceApplyAdagrad", ("T", FLOATS), |n| {
+        optimizer::<2, 1, _>(n, "adagrad", Some("update_slots"), |numbers| numbers)
+    }),
+    // Rows that are listed twice are updated once, by either: the engine's optimizers list each once.
+    gpu("ResourceSparseApplyMomentum", ("T", ROW_TYPES), momentum),
     gpu("ResourceScatterAdd", ("dtype", ROW_TYPES), |n| scatter(n, 1.0)),
     gpu("ResourceScatterSub", ("dtype", ROW_TYPES), |n| scatter(n, -1.0)),
 ];
@@ -83,65 +86,46 @@ fn writable(gpu: &Gpu, value: &mut Tensor) -> Result<Address, KernelError> {
     }
 }
 
-/// Calls `f` with where the first `N` inputs' variables lie, all of one shape that `fits`, and that shape.
-fn with_all<const N: usize>(
-    ctx: &KernelContext<'_>,
-    gradient: &Tensor,
-    fits: impl Fn(&Shape) -> bool,
-    f: impl FnOnce(&Gpu, [Address; N], &Shape) -> Result<(), KernelError>,
-) -> Result<(), KernelError> {
-    let gpu = device(ctx)?;
-    let variables = (0..N).map(|i| variable(ctx, i)).collect::<Result<Vec<_>, _>>()?;
-    // Locked in the order of their addresses, so that updates which share slots do not wait for each other.
-    let mut order: Vec<usize> = (0..N).collect();
-    order.sort_by_key(|i| Arc::as_ptr(&variables[*i].0));
-    if order.windows(2).any(|w| Arc::ptr_eq(&variables[w[0]].0, &variables[w[1]].0)) {
-        return Err(KernelError::invalid("the variable and its slots must be different variables"));
-    }
-    let mut guards: Vec<(usize, RwLockWriteGuard<'_, Option<Tensor>>)> =
-        order.iter().map(|i| (*i, variables[*i].0.value.write())).collect();
-    let (mut at, mut shape) = ([0; N], None::<Shape>);
-    for (i, guard) in &mut guards {
-        let name = &variables[*i].1;
-        let value = guard.as_mut().ok_or_else(|| KernelError::Uninitialised(Arc::clone(name)))?;
-        let is_one = shape.as_ref().is_none_or(|shape| shape == value.shape());
-        if !is_one || !fits(value.shape()) || value.dtype() != gradient.dtype() {
-            let (is, got) = (value.shape(), gradient.shape());
-            let types = (value.dtype(), gradient.dtype());
-            let text = format!("variable {name} is {}{is}, the update {}{got}", types.0, types.1);
-            return Err(KernelError::invalid(text));
-        }
-        at[*i] = writable(gpu, value)?;
-        shape = Some(value.shape().clone());
-    }
-    f(gpu, at, &shape.unwrap_or_else(Shape::scalar))
-}
-
-/// Starts an update of `N` tensors by a gradient.
+/// Starts an update of the first `N` inputs' variables by kernel `name`, of all elements or of the rows that indices
+/// list.
 fn update<const N: usize>(
     ctx: &KernelContext<'_>,
+    spec: &UpdateSpec,
     name: &str,
-    gradient: usize,
     numbers: &[Argument],
 ) -> Result<(), KernelError> {
-    let (of, from) = operand(ctx, gradient)?;
-    with_all::<N>(
-        ctx,
-        &of,
-        |shape| shape == of.shape(),
-        |gpu, at, _| {
-            let mut arguments = vec![Argument::from(of.len())];
-            arguments.extend_from_slice(numbers);
-            arguments.extend(at.into_iter().chain([from]).map(Argument::from));
+    let gpu = device(ctx)?;
+    let (of, from) = operand(ctx, spec.gradient)?;
+    let indices = spec.indices.map(|i| operand(ctx, i)).transpose()?;
+    spec.with_variables::<N>(ctx, |mut values| {
+        let mut arguments = vec![Argument::from(of.len())];
+        if let (Some(_), [n_rows, row @ ..]) = (&indices, values[0].dims()) {
+            arguments.extend([Argument::from(*n_rows), row.iter().product::<usize>().into()]);
+        }
+        arguments.extend_from_slice(numbers);
+        for value in &mut values {
+            arguments.push(writable(gpu, value)?.into());
+        }
+        arguments.push(from.into());
+        let Some((indices, listed)) = &indices else {
             // SAFETY: the kernel takes the count, the numbers, the tensors and the gradient, all of one shape.
-            unsafe { run(gpu, (&UNIT, name, of.dtype()), of.len(), &arguments) }
-        },
-    )
+            return unsafe { run(gpu, (&UNIT, name, of.dtype()), of.len(), &arguments) };
+        };
+        arguments.push((*listed).into());
+        let width = match indices.dtype() {
+            DType::I32 => "32",
+            DType::I64 => "64",
+            other => return Err(KernelError::invalid(format!("{other} are no indices on a GPU"))),
+        };
+        // SAFETY: the kernel takes the count, the sizes of rows, the numbers, the variables, the gradient with a row
+        // for each of the indices, and these.
+        unsafe { run(gpu, (&ROWS, &format!("{name}{width}"), of.dtype()), of.len(), &arguments) }
+    })
 }
 
 /// Small counters stay on the host.
 fn accumulate(node: &Node, sign: f64) -> Built {
-    let cpu = hands_on(node)?;
+    let (cpu, spec) = (hands_on(node)?, UpdateSpec::new(node.op, 1)?);
     kernel(node, move |ctx| {
         let (variable, name) = variable(ctx, 0)?;
         let stays = variable.value.read().as_ref().is_none_or(is_small) && is_small(ctx.input(1)?);
@@ -155,88 +139,36 @@ fn accumulate(node: &Node, sign: f64) -> Built {
             drop(slot);
             return cpu.compute(ctx);
         }
-        update::<1>(ctx, "accumulate", 1, &[sign.into()])
+        update::<1>(ctx, &spec, "accumulate", &[sign.into()])
     })
 }
 
-fn descent(node: &Node) -> Built {
-    kernel(node, |ctx| {
-        let rate = number(ctx, 1)?;
-        update::<1>(ctx, "descent", 2, &[rate.into()])
+/// An optimizer's update by kernel `name`, whose numbers `arguments` makes of the op's; then comes the attribute
+/// `flag`.
+fn optimizer<const N: usize, const K: usize, const A: usize>(
+    node: &Node,
+    name: &'static str,
+    flag: Option<&str>,
+    arguments: fn([f64; K]) -> [f64; A],
+) -> Built {
+    let spec = UpdateSpec::new(node.op, N)?;
+    let flag = flag.map(|flag| node.flag(flag)).transpose()?.map(|is_set| usize::from(*is_set));
+    kernel(node, move |ctx| {
+        let mut numbers = [0.0; K];
+        for (value, i) in numbers.iter_mut().zip(&spec.numbers) {
+            *value = number(ctx, *i)?;
+        }
+        let mut all: Vec<Argument> = arguments(numbers).map(Argument::from).into();
+        all.extend(flag.map(Argument::from));
+        update::<N>(ctx, &spec, name, &all)
     })
 }
 
 fn momentum(node: &Node) -> Built {
-    let nesterov = usize::from(*node.flag("use_nesterov")?);
-    kernel(node, move |ctx| {
-        let (rate, mu) = (number(ctx, 2)?, number(ctx, 4)?);
-        update::<2>(ctx, "momentum", 3, &[rate.into(), mu.into(), nesterov.into()])
-    })
-}
-
-fn adam(node: &Node) -> Built {
-    let nesterov = usize::from(*node.flag("use_nesterov")?);
-    kernel(node, move |ctx| {
-        let (p1, p2, lr) = (number(ctx, 3)?, number(ctx, 4)?, number(ctx, 5)?);
-        let (b1, b2, epsilon) = (number(ctx, 6)?, number(ctx, 7)?, number(ctx, 8)?);
-        let rate = lr * (1.0 - p2).sqrt() / (1.0 - p1);
-        let numbers = [rate.into(), b1.into(), b2.into(), epsilon.into(), nesterov.into()];
-        update::<3>(ctx, "adam", 9, &numbers)
-    })
-}
-
-fn rms_prop(node: &Node) -> Built {
-    kernel(node, |ctx| {
-        let [lr, rho, mu, epsilon] = [number(ctx, 3)?, number(ctx, 4)?, number(ctx, 5)?, number(ctx, 6)?];
-        update::<3>(ctx, "rms_prop", 7, &[lr.into(), rho.into(), mu.into(), epsilon.into()])
-    })
-}
-
-fn adagrad(node: &Node) -> Built {
-    let updates = usize::from(*node.flag("update_slots")?);
-    kernel(node, move |ctx| {
-        let lr = number(ctx, 2)?;
-        update::<2>(ctx, "adagrad", 3, &[lr.into(), updates.into()])
-    })
-}
-
-/// Starts an update of the rows of `N` variables that `indices` list.
-fn update_rows<const N: usize>(
-    ctx: &KernelContext<'_>,
-    name: &str,
-    (gradient, indices): (usize, usize),
-    numbers: &[Argument],
-) -> Result<(), KernelError> {
-    let ((of, from), (indices, listed)) = (operand(ctx, gradient)?, operand(ctx, indices)?);
-    let width = match indices.dtype() {
-        DType::I32 => "32",
-        DType::I64 => "64",
-        other => return Err(KernelError::invalid(format!("{other} are no indices on a GPU"))),
-    };
-    // A row of the gradient for each index, shaped as the variable's.
-    let rows = indices.shape().rank();
-    let fits = |shape: &Shape| {
-        shape.rank() > 0 && of.dims().starts_with(indices.dims()) && of.dims()[rows..] == shape.dims()[1..]
-    };
-    with_all::<N>(ctx, &of, fits, |gpu, at, shape| {
-        let inner: usize = shape.dims()[1..].iter().product();
-        let mut arguments: Vec<Argument> = vec![of.len().into(), shape.dims()[0].into(), inner.into()];
-        arguments.extend_from_slice(numbers);
-        arguments.extend(at.into_iter().chain([from, listed]).map(Argument::from));
-        // SAFETY: the kernel takes the sizes, the numbers, the variables, the gradient and the indices.
-        unsafe { run(gpu, (&ROWS, &format!("{name}{width}"), of.dtype()), of.len(), &arguments) }
-    })
-}
-
-/// Rows that are listed twice are updated once, by either: the engine's optimizers list each once.
-fn sparse_momentum(node: &Node) -> Built {
-    let nesterov = usize::from(*node.flag("use_nesterov")?);
-    kernel(node, move |ctx| {
-        let (rate, mu) = (number(ctx, 2)?, number(ctx, 5)?);
-        update_rows::<2>(ctx, "momentum", (3, 4), &[rate.into(), mu.into(), nesterov.into()])
-    })
+    optimizer::<2, 2, _>(node, "momentum", Some("use_nesterov"), |numbers| numbers)
 }
 
 fn scatter(node: &Node, sign: f64) -> Built {
-    kernel(node, move |ctx| update_rows::<1>(ctx, "scatter", (2, 1), &[sign.into()]))
+    let spec = UpdateSpec::new(node.op, 1)?;
+    kernel(node, move |ctx| update::<1>(ctx, &spec, "scatter", &[sign.into()]))
 }

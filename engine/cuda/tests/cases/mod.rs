@@ -146,13 +146,26 @@ const UNARY: &[&str] = &[
     "Floor",
     "Ceil",
     "Rint",
+    "Round",
     "Relu",
     "Relu6",
     "Elu",
+    "Selu",
 ];
 const POSITIVE: &[&str] = &["Sqrt", "Rsqrt", "Log", "Log1p"];
-const BINARY: &[&str] =
-    &["Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "DivNoNan", "Xdivy"];
+const BINARY: &[&str] = &[
+    "Add",
+    "AddV2",
+    "Sub",
+    "Mul",
+    "Maximum",
+    "Minimum",
+    "SquaredDifference",
+    "RealDiv",
+    "FloorDiv",
+    "DivNoNan",
+    "Xdivy",
+];
 const GRADIENTS: &[&str] = &[
     "TanhGrad",
     "SigmoidGrad",
@@ -164,6 +177,7 @@ const GRADIENTS: &[&str] = &[
     "ReluGrad",
     "Relu6Grad",
     "EluGrad",
+    "SeluGrad",
 ];
 const COMPARED: &[&str] = &["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"];
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::session::Steps;
 use engine::{RunOptions, Tensor, tensor_proto};
 use formats::proto::{GraphDef, TensorProto};
 use prost::Message;
@@ -78,24 +79,52 @@ impl ClientSession {
         Ok(usize::try_from(extended.new_graph_version).unwrap_or(0))
     }
 
-    /// As [`crate::Session::run`].
+    /// The full names of the devices.
     ///
     /// # Errors
-    /// See [`DistributedError`].
-    pub fn run(
-        &self,
-        feeds: &[(&str, Tensor)],
-        fetches: &[&str],
-        targets: &[&str],
-    ) -> Result<Vec<Tensor>, DistributedError> {
-        self.run_step(&RunOptions::default(), feeds, fetches, targets)
+    /// The master does not answer.
+    pub fn devices(&self) -> Result<Vec<String>, DistributedError> {
+        let request = ListDevicesRequest { session_handle: self.handle.clone() };
+        let listed = self.told(self.runtime.block_on(self.client.clone().list_devices(request)))?;
+        Ok(listed.local_device.into_iter().chain(listed.remote_device).map(|device| device.name).collect())
     }
 
-    /// As [`crate::Session::run_step`]; of the options, timeout and cancellation go along.
+    /// Drops the variables of containers (none named: of the default one) on all tasks.
     ///
     /// # Errors
-    /// See [`DistributedError`].
-    pub fn run_step(
+    /// A worker cannot be reached.
+    pub fn reset(&self, containers: &[&str]) -> Result<(), DistributedError> {
+        let request = ResetRequest { container: containers.iter().map(|name| (*name).to_owned()).collect() };
+        self.told(self.runtime.block_on(self.client.clone().reset(request))).map(drop)
+    }
+
+    /// Closes the session. Variables stay in their containers.
+    ///
+    /// # Errors
+    /// The master does not answer.
+    pub fn close(self) -> Result<(), DistributedError> {
+        let request = CloseSessionRequest { session_handle: self.handle.clone() };
+        self.told(self.runtime.block_on(self.client.clone().close_session(request))).map(drop)
+    }
+
+    fn told<T>(&self, answer: Result<Response<T>, Status>) -> Result<T, DistributedError> {
+        answer.map(Response::into_inner).map_err(|status| {
+            let (code, said) = (status.code(), status.message());
+            let message = if code == Code::Unavailable {
+                format!("the master at {}: {said}", self.place)
+            } else {
+                said.to_owned()
+            };
+            DistributedError::Master { code, message }
+        })
+    }
+}
+
+impl Steps for ClientSession {
+    type Error = DistributedError;
+
+    /// Of the options, timeout and cancellation go along.
+    fn run_step(
         &self,
         options: &RunOptions<'_>,
         feeds: &[(&str, Tensor)],
@@ -147,46 +176,6 @@ impl ClientSession {
             tensor_proto::from_proto(&proto).map_err(|e| bad(e.to_string()))
         };
         fetches.iter().map(value).collect()
-    }
-
-    /// The full names of the devices.
-    ///
-    /// # Errors
-    /// The master does not answer.
-    pub fn devices(&self) -> Result<Vec<String>, DistributedError> {
-        let request = ListDevicesRequest { session_handle: self.handle.clone() };
-        let listed = self.told(self.runtime.block_on(self.client.clone().list_devices(request)))?;
-        Ok(listed.local_device.into_iter().chain(listed.remote_device).map(|device| device.name).collect())
-    }
-
-    /// Drops the variables of containers (none named: of the default one) on all tasks.
-    ///
-    /// # Errors
-    /// A worker cannot be reached.
-    pub fn reset(&self, containers: &[&str]) -> Result<(), DistributedError> {
-        let request = ResetRequest { container: containers.iter().map(|name| (*name).to_owned()).collect() };
-        self.told(self.runtime.block_on(self.client.clone().reset(request))).map(drop)
-    }
-
-    /// Closes the session. Variables stay in their containers.
-    ///
-    /// # Errors
-    /// The master does not answer.
-    pub fn close(self) -> Result<(), DistributedError> {
-        let request = CloseSessionRequest { session_handle: self.handle.clone() };
-        self.told(self.runtime.block_on(self.client.clone().close_session(request))).map(drop)
-    }
-
-    fn told<T>(&self, answer: Result<Response<T>, Status>) -> Result<T, DistributedError> {
-        answer.map(Response::into_inner).map_err(|status| {
-            let (code, said) = (status.code(), status.message());
-            let message = if code == Code::Unavailable {
-                format!("the master at {}: {said}", self.place)
-            } else {
-                said.to_owned()
-            };
-            DistributedError::Master { code, message }
-        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use engine::session::CancelToken;
+use engine::session::{CancelToken, Steps};
 use engine::{Graph, RunOptions, Tensor, tensor_proto};
 use formats::proto::{GraphDef, TensorProto};
 use net::{Address, AddressError};

@@ -16,7 +16,9 @@ use super::options::MasterOptions;
 use crate::arrows::{Arrival, Way};
 use crate::cluster::TaskName;
 use crate::error::DistributedError;
-use crate::protocol::{Broken, Describe, Described, Done, Failure, FailureKind, Head, Ran, Reset, Stalled, Task};
+use crate::protocol::{
+    Broken, Describe, Described, Done, Failure, FailureKind, FrameKind, Head, Ran, Reset, Stalled, Task,
+};
 use crate::wire;
 
 /// What a worker answers.
@@ -207,36 +209,36 @@ impl Answers {
 
 impl Handler for Answers {
     fn frame(&mut self, mut frame: Incoming<'_>) -> Result<(), NetError> {
-        match frame.kind {
-            Described::KIND => {
+        match FrameKind::try_from(frame.kind)? {
+            FrameKind::Described => {
                 let described = Described::of(&frame)?;
                 self.answer(described.call, Answer::Described(described));
             }
-            Done::KIND => {
+            FrameKind::Done => {
                 let done = Done::of(&frame)?;
                 self.answer(done.call, Answer::Done(done.failure));
             }
-            Ran::KIND => {
+            FrameKind::Ran => {
                 let ran = Ran::of(&frame)?;
                 let arrival = Arrival::now(Way::Ran, ran.arrow);
                 let take = |head| wire::take(head, &mut frame, Allocator::host());
                 let fetches = ran.fetches.iter().map(take).collect::<Result<Vec<_>, _>>()?;
                 self.answer(ran.call, Answer::Ran(ran.failure.map_or(Ok(fetches), Err), arrival));
             }
-            Broken::KIND => {
+            FrameKind::Broken => {
                 let broken = Broken::of(&frame)?;
                 // Where the master goes its steps do, too.
                 if let (Some(master), Some(other)) = (self.master.upgrade(), broken.task) {
                     master.broken((&self.worker.name, self.worker.incarnation), &other, &broken.why);
                 }
             }
-            Stalled::KIND => {
+            FrameKind::Stalled => {
                 let stalled = Stalled::of(&frame)?;
                 if let Some(master) = self.master.upgrade() {
                     master.stalled(stalled.step, &self.worker.name, stalled.waiting);
                 }
             }
-            kind => return Err(NetError::Protocol(format!("the worker sent kind {kind}"))),
+            kind => return Err(NetError::Protocol(format!("the worker sent kind {kind:?}"))),
         }
         Ok(())
     }

@@ -1,14 +1,15 @@
 //! A client's session: a graph, and its signatures as they are divided among the workers.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::session::{Division, TaskSession};
+use engine::session::{Division, Signature, Steps, TaskSession};
 use engine::{Graph, RunOptions, SessionOptions, Tensor};
 use formats::proto::GraphDef;
+use lru::LruCache;
 use parking_lot::Mutex;
 use prost::Message;
-use rustc_hash::FxHashMap;
 use threads::Condvar;
 
 use super::link::{Answer, Link};
@@ -18,7 +19,7 @@ use crate::error::DistributedError;
 use crate::protocol::{Forget, Head, Register, Task};
 
 /// More signatures than this are registered again when their turn comes.
-const MAX_SIGNATURES: usize = 128;
+const MAX_SIGNATURES: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// Runs parts of a graph on the devices of a cluster: what [`engine::Session`] does on those of a process. It may be used from
 /// several threads at once.
@@ -29,16 +30,11 @@ pub struct Session {
     number: u64,
     links: Vec<Arc<Link>>,
     planner: engine::Session,
-    signatures: Mutex<Signatures>,
+    /// What the workers have compiled; the signature that was not used longest makes room.
+    signatures: Mutex<LruCache<Signature, Arc<Registered>>>,
     /// Held while workers compile.
     registering: threads::Mutex<()>,
     is_closed: AtomicBool,
-}
-
-#[derive(Default)]
-struct Signatures {
-    by_names: FxHashMap<String, (Arc<Registered>, u64)>,
-    clock: u64,
 }
 
 /// A step prepared for repeated runs.
@@ -62,7 +58,7 @@ impl Session {
             master,
             links,
             planner,
-            signatures: Mutex::default(),
+            signatures: Mutex::new(LruCache::new(MAX_SIGNATURES)),
             registering: threads::Mutex::default(),
             is_closed: false.into(),
         })
@@ -89,37 +85,6 @@ impl Session {
     /// Another version, or a node that does not fit.
     pub fn extend(&self, def: &GraphDef, expected_version: Option<usize>) -> Result<usize, DistributedError> {
         Ok(self.planner.extend(def, expected_version)?)
-    }
-
-    /// Runs a step: computes `fetches` and runs `targets`, given `feeds`. Names are `node` or `node:port`. Gives the
-    /// fetches' values in order.
-    ///
-    /// # Errors
-    /// See [`DistributedError`].
-    pub fn run(
-        &self,
-        feeds: &[(&str, Tensor)],
-        fetches: &[&str],
-        targets: &[&str],
-    ) -> Result<Vec<Tensor>, DistributedError> {
-        self.run_step(&RunOptions::default(), feeds, fetches, targets)
-    }
-
-    /// As [`Session::run`], with options.
-    ///
-    /// # Errors
-    /// See [`DistributedError`].
-    pub fn run_step(
-        &self,
-        options: &RunOptions<'_>,
-        feeds: &[(&str, Tensor)],
-        fetches: &[&str],
-        targets: &[&str],
-    ) -> Result<Vec<Tensor>, DistributedError> {
-        let (names, values): (Vec<&str>, Vec<Tensor>) =
-            feeds.iter().map(|(name, value)| (*name, value.clone())).unzip();
-        let registered = self.registered(&names, fetches, targets)?;
-        step::run(&self.master, &registered, options, &values)
     }
 
     /// Prepares a step for repeated runs: feeds are then given in this order, without names.
@@ -159,43 +124,28 @@ impl Session {
         targets: &[&str],
     ) -> Result<Arc<Registered>, DistributedError> {
         self.check()?;
-        let key = [feeds, fetches, targets].map(|names| names.join("\n")).join("\n\n");
-        if let Some(found) = self.find(&key) {
+        let signature = self.planner.signature(feeds, fetches, targets)?;
+        if let Some(found) = self.find(&signature) {
             return Ok(found);
         }
         let _one_at_a_time = self.registering.lock();
-        if let Some(found) = self.find(&key) {
+        if let Some(found) = self.find(&signature) {
             return Ok(found);
         }
-        let division = self.planner.divide(feeds, fetches, targets)?;
-        let registered = Arc::new(self.register(division)?);
-        self.keep(key, &registered);
+        let registered = Arc::new(self.register(self.planner.divide(&signature)?)?);
+        let replaced = self.signatures.lock().push(signature.clone(), Arc::clone(&registered));
+        // Steps of the one that made room keep what they have.
+        for (link, part) in replaced.iter().filter(|(old, _)| *old != signature).flat_map(|(_, old)| &old.parts) {
+            link.tell(&Forget { sessions: Vec::new(), parts: vec![*part] });
+        }
         Ok(registered)
     }
 
-    fn find(&self, key: &str) -> Option<Arc<Registered>> {
+    /// What the workers have compiled for a signature, unless they were reset since.
+    fn find(&self, signature: &Signature) -> Option<Arc<Registered>> {
         let mut signatures = self.signatures.lock();
-        signatures.clock += 1;
-        let now = signatures.clock;
-        let (found, used) = signatures.by_names.get_mut(key)?;
-        *used = now;
+        let found = signatures.get(signature)?;
         (found.n_resets == self.master.n_resets.load(Ordering::SeqCst)).then(|| Arc::clone(found))
-    }
-
-    /// Keeps a signature; the one that was not used longest makes room.
-    fn keep(&self, key: String, registered: &Arc<Registered>) {
-        let mut signatures = self.signatures.lock();
-        let now = signatures.clock;
-        if signatures.by_names.len() >= MAX_SIGNATURES {
-            let oldest = signatures.by_names.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
-            // Steps of it that run keep what they have.
-            if let Some((old, _)) = oldest.and_then(|key| signatures.by_names.remove(&key)) {
-                for (link, part) in &old.parts {
-                    link.tell(&Forget { sessions: Vec::new(), parts: vec![*part] });
-                }
-            }
-        }
-        signatures.by_names.insert(key, (Arc::clone(registered), now));
     }
 
     /// Gives the parts to their workers, which compile them side by side.
@@ -248,6 +198,23 @@ impl Session {
             Some(error) => Err(error),
             None => Ok(Registered { division, parts, tasks, n_resets }),
         }
+    }
+}
+
+impl Steps for Session {
+    type Error = DistributedError;
+
+    fn run_step(
+        &self,
+        options: &RunOptions<'_>,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<Vec<Tensor>, DistributedError> {
+        let (names, values): (Vec<&str>, Vec<Tensor>) =
+            feeds.iter().map(|(name, value)| (*name, value.clone())).unzip();
+        let registered = self.registered(&names, fetches, targets)?;
+        step::run(&self.master, &registered, options, &values)
     }
 }
 

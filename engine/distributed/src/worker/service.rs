@@ -21,8 +21,8 @@ use super::shared::{MASTER, Shared};
 use super::steps::Step;
 use crate::arrows::{self, Arrival, Way};
 use crate::protocol::{
-    Cancel, Describe, Described, Device, Done, Failure, FailureKind, Forget, Head, Push, Ran, Register, Reset, Run,
-    Stalled, Task,
+    Cancel, Describe, Described, Device, Done, Failure, FailureKind, Forget, FrameKind, Head, Push, Ran, Register,
+    Reset, Run, Stalled, Task,
 };
 use crate::{side, wire};
 
@@ -83,22 +83,24 @@ impl Service {
 impl Handler for Service {
     fn frame(&mut self, frame: Incoming<'_>) -> Result<(), NetError> {
         let master = self.peer.incarnation;
-        match (frame.kind, self.is_master()) {
-            (Push::KIND, false) => self.push(frame),
-            (Run::KIND, true) => self.run(frame),
-            (Cancel::KIND, true) => {
+        match (FrameKind::try_from(frame.kind)?, self.is_master()) {
+            (FrameKind::Push, false) => self.push(frame),
+            (FrameKind::Run, true) => self.run(frame),
+            (FrameKind::Cancel, true) => {
                 self.shared.masters.cancel(master, Cancel::of(&frame)?.step);
                 Ok(())
             }
-            (Register::KIND, true) => self.register(Register::of(&frame)?),
-            (Describe::KIND, true) => self.outbox.post(self.described(Describe::of(&frame)?.call).frame(Vec::new())),
-            (Forget::KIND, true) => {
+            (FrameKind::Register, true) => self.register(Register::of(&frame)?),
+            (FrameKind::Describe, true) => {
+                self.outbox.post(self.described(Describe::of(&frame)?.call).frame(Vec::new()))
+            }
+            (FrameKind::Forget, true) => {
                 let forget = Forget::of(&frame)?;
                 self.shared.masters.forget(master, &forget.sessions, &forget.parts);
                 Ok(())
             }
-            (Reset::KIND, true) => self.reset(Reset::of(&frame)?),
-            (kind, _) => Err(NetError::Protocol(format!("{} sent what it may not: kind {kind}", self.peer.name))),
+            (FrameKind::Reset, true) => self.reset(Reset::of(&frame)?),
+            (kind, _) => Err(NetError::Protocol(format!("{} sent what it may not: kind {kind:?}", self.peer.name))),
         }
     }
 

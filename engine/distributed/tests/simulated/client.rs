@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use distributed::{Cluster, DistributedError, Master, MasterOptions, Session};
+use engine::session::Steps;
 use engine::{DType, Graph, RunOptions, Tensor};
 use threads::simulation;
 

@@ -21,4 +21,4 @@ pub mod cost;
 pub(crate) mod frames;
 pub(crate) mod merge;
 
-pub(crate) use arrays::{NodeRecord, Plan};
+pub(crate) use arrays::{DataEdge, NodeRecord, Plan};

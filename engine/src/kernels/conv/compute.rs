@@ -1,103 +1,19 @@
 //! Convolutions and their gradients as passes of tiles, block by block, over the workers.
 
-use super::pass::{FilterRow, Pass, PassAxis, pack};
+use super::pass::{FilterRow, Pass, pack};
 use super::tile::{FilterRows, Panel, ROWS, Taps, TileType, panels};
-use crate::buffer::Allocator;
-use crate::kernels::support::unique_slice;
-use crate::kernels::{KernelError, Sharder};
-use crate::tensor::Tensor;
-use crate::window::Axis;
+use crate::kernels::support::{DisjointMut, unique_slice};
+use crate::kernels::{KernelContext, KernelError};
+use crate::shape::Shape;
+use crate::window::WindowGeometry;
 
 /// Operations per nanosecond that cost estimates assume.
 const FLOPS_PER_NS: usize = 150;
 
-/// The sizes of a convolution.
-#[derive(Debug, Clone)]
-pub(super) struct Geometry {
-    /// Images.
-    pub batch: usize,
-    /// Depth, height, width.
-    pub axes: [Axis; 3],
-    /// Channels of the input.
-    pub channels: usize,
-    /// Channels of the output.
-    pub out_channels: usize,
-    /// Channels of the input that an output channel sees: all, or those of its group.
-    pub filter_channels: usize,
-}
-
-/// What computing takes besides the data.
-#[derive(Clone, Copy)]
-pub(super) struct Means<'a> {
-    /// Splits work.
-    pub sharder: &'a dyn Sharder,
-    /// Memory for blocks and packed filters.
-    pub allocator: &'a Allocator,
-}
-
-/// A pointer to memory of which shards write disjoint parts.
-struct Out<T>(*mut T);
-// SAFETY: shards write disjoint parts (pixels of their blocks, rows of their tiles).
-unsafe impl<T: Send> Sync for Out<T> {}
-impl<T> Out<T> {
-    fn at(&self, offset: usize) -> *mut T {
-        self.0.wrapping_add(offset)
-    }
-}
-
-fn room<T: TileType>(allocator: &Allocator, n: usize) -> Result<Tensor, KernelError> {
-    Ok(Tensor::with_room(T::DTYPE, [n].into(), allocator)?)
-}
-
-impl Geometry {
-    fn groups(&self) -> usize {
-        (self.channels / self.filter_channels.max(1)).max(1)
-    }
-
-    fn window(&self) -> [usize; 3] {
-        self.axes.map(|a| a.window)
-    }
-
-    /// Output pixels of one image.
-    fn pixels(&self) -> usize {
-        self.axes.iter().map(|a| a.output).product()
-    }
-
-    fn forward(&self) -> Pass {
-        Pass {
-            batch: self.batch,
-            axes: self.axes.each_ref().map(PassAxis::forward),
-            groups: self.groups(),
-            channels: self.channels,
-            out_channels: self.out_channels,
-        }
-    }
-
-    /// The passes that gather the input's gradient.
-    fn backward(&self) -> Vec<Pass> {
-        let [z, y, x] = self.axes.each_ref().map(PassAxis::backward);
-        let mut passes = Vec::with_capacity(z.len() * y.len() * x.len());
-        for z in &z {
-            for y in &y {
-                for x in &x {
-                    passes.push(Pass {
-                        batch: self.batch,
-                        axes: [z.clone(), y.clone(), x.clone()],
-                        groups: self.groups(),
-                        channels: self.out_channels,
-                        out_channels: self.channels,
-                    });
-                }
-            }
-        }
-        passes
-    }
-}
-
 /// The convolution of `input` with `filter`.
 pub(super) fn forward<T: TileType>(
-    g: &Geometry,
-    means: Means<'_>,
+    g: &WindowGeometry,
+    c: &KernelContext<'_>,
     input: &[T],
     filter: &[T],
     out: &mut [T],
@@ -105,14 +21,14 @@ pub(super) fn forward<T: TileType>(
     let (each, to) = (g.filter_channels, g.out_channels);
     let group_to = to / g.groups();
     let row =
-        |group: usize, tap: usize, c: usize| FilterRow { first: (tap * each + c) * to + group * group_to, step: 1 };
-    run(g, &g.forward(), means, (input, filter), out, &row)
+        |group: usize, tap: usize, k: usize| FilterRow { first: (tap * each + k) * to + group * group_to, step: 1 };
+    run(g, &Pass::forward(g), c, (input, filter), out, &row)
 }
 
 /// The gradient of the input.
 pub(super) fn input_gradient<T: TileType>(
-    g: &Geometry,
-    means: Means<'_>,
+    g: &WindowGeometry,
+    c: &KernelContext<'_>,
     filter: &[T],
     gradient: &[T],
     out: &mut [T],
@@ -120,28 +36,28 @@ pub(super) fn input_gradient<T: TileType>(
     let (each, to) = (g.filter_channels, g.out_channels);
     let group_to = to / g.groups();
     let row =
-        |group: usize, tap: usize, c: usize| FilterRow { first: tap * each * to + group * group_to + c, step: to };
-    let passes = g.backward();
-    if g.pixels() == 0 || passes.iter().any(Pass::is_empty) {
+        |group: usize, tap: usize, k: usize| FilterRow { first: tap * each * to + group * group_to + k, step: to };
+    let passes = Pass::backward(g);
+    if g.out_pixels() == 0 || passes.iter().any(Pass::is_empty) {
         out.fill(T::default());
     }
-    for pass in passes.iter().filter(|p| !p.is_empty() && g.pixels() > 0) {
-        run(g, pass, means, (gradient, filter), out, &row)?;
+    for pass in passes.iter().filter(|p| !p.is_empty() && g.out_pixels() > 0) {
+        run(g, pass, c, (gradient, filter), out, &row)?;
     }
     Ok(())
 }
 
 /// Runs a pass: each group's filter is packed, and blocks of pixels are computed by tiles.
 fn run<T: TileType>(
-    g: &Geometry,
+    g: &WindowGeometry,
     pass: &Pass,
-    means: Means<'_>,
+    c: &KernelContext<'_>,
     (source, filter): (&[T], &[T]),
     out: &mut [T],
     row: &dyn Fn(usize, usize, usize) -> FilterRow,
 ) -> Result<(), KernelError> {
     let (from, to) = (pass.group_channels(), pass.out_channels / pass.groups);
-    let taps = pass.window_elements(g.window());
+    let taps = pass.window_elements(g.axes.map(|a| a.window));
     let n_elements = taps.len() * from;
     if n_elements == 0 {
         out.fill(T::default());
@@ -149,11 +65,11 @@ fn run<T: TileType>(
     }
     let (lanes, max_width) = T::lanes();
     let panels = panels(to, n_elements, lanes, max_width);
-    let blocks = pass.blocks(means.sharder.n_workers());
+    let blocks = pass.blocks(c.sharder.n_workers());
     let packed_len = panels.last().map_or(0, |p| p.at + n_elements * p.width * lanes);
-    let mut packed = room::<T>(means.allocator, packed_len)?;
+    let mut packed = c.room::<T>(Shape::new(&[packed_len]))?;
     let scratch = Scratch::<T>::new(pass.room(&blocks, false));
-    let dst = Out(out.as_mut_ptr());
+    let dst = DisjointMut::new(out);
     for group in 0..pass.groups {
         let room = unique_slice::<T>(&mut packed)?;
         pack(&panels, lanes, n_elements, filter, room, |k| row(group, taps[k / from], k % from));
@@ -162,7 +78,7 @@ fn run<T: TileType>(
         let pixels = if blocks.n > 0 { pass.n_pixels(&pass.block(&blocks, 0)) } else { 0 };
         let cost = 2 * n_elements * to * pixels / FLOPS_PER_NS;
         let shared = &work;
-        means.sharder.parallel_for(blocks.n, cost.max(1) as u64, &|range| {
+        c.sharder.parallel_for(blocks.n, cost.max(1) as u64, &|range| {
             scratch.with(|scratch| {
                 for i in range.clone() {
                     shared.block(pass, &pass.block(&blocks, i), source, scratch, &dst);
@@ -183,7 +99,14 @@ struct Filter<'a, T> {
 unsafe impl<T: Sync> Sync for Filter<'_, T> {}
 
 impl<T: TileType> Filter<'_, T> {
-    fn block(&self, pass: &Pass, block: &super::pass::Block, source: &[T], scratch: &mut [T], dst: &Out<T>) {
+    fn block(
+        &self,
+        pass: &Pass,
+        block: &super::pass::Block,
+        source: &[T],
+        scratch: &mut [T],
+        dst: &DisjointMut<'_, T>,
+    ) {
         let region = pass.region(block, source, scratch);
         let places = pass.places(block);
         let data = region.data.wrapping_add(self.group * pass.group_channels());
@@ -220,16 +143,16 @@ impl<T: TileType> Scratch<T> {
 
 /// The gradient of the filter: sums over pixels, of which each shard takes some of the filter's rows.
 pub(super) fn filter_gradient<T: TileType>(
-    g: &Geometry,
-    means: Means<'_>,
+    g: &WindowGeometry,
+    c: &KernelContext<'_>,
     input: &[T],
     gradient: &[T],
     out: &mut [T],
 ) -> Result<(), KernelError> {
     out.fill(T::default());
-    let pass = g.forward();
+    let pass = Pass::forward(g);
     let (depth, n_runs) = pass.runs();
-    if pass.is_empty() || depth == 0 || g.pixels() == 0 || g.batch == 0 {
+    if pass.is_empty() || depth == 0 || g.out_pixels() == 0 || g.batch == 0 {
         return Ok(());
     }
     let group_to = g.out_channels / g.groups();
@@ -245,11 +168,11 @@ pub(super) fn filter_gradient<T: TileType>(
     let width = panels.iter().map(|p| p.width).max().unwrap_or(0) * lanes;
     let widest = if blocks.n > 0 { pass.n_pixels(&pass.block(&blocks, 0)) * width } else { 0 };
     let columns = Scratch::<T>::new(widest);
-    let dst = Out(out.as_mut_ptr());
+    let dst = DisjointMut::new(out);
     let work = FilterGradient { g, pass: &pass, panels: &panels, lanes, gradient, dst: &dst, per_run };
-    let cost = 2 * ROWS * group_to * g.pixels().saturating_mul(g.batch) / FLOPS_PER_NS;
+    let cost = 2 * ROWS * group_to * g.out_pixels().saturating_mul(g.batch) / FLOPS_PER_NS;
     for group in 0..g.groups() {
-        means.sharder.parallel_for(n_tiles, cost.max(1) as u64, &|tiles| {
+        c.sharder.parallel_for(n_tiles, cost.max(1) as u64, &|tiles| {
             scratch.with(|scratch| {
                 columns.with(|columns| {
                     for i in 0..blocks.n {
@@ -265,12 +188,12 @@ pub(super) fn filter_gradient<T: TileType>(
 }
 
 struct FilterGradient<'a, T> {
-    g: &'a Geometry,
+    g: &'a WindowGeometry,
     pass: &'a Pass,
     panels: &'a [Panel],
     lanes: usize,
     gradient: &'a [T],
-    dst: &'a Out<T>,
+    dst: &'a DisjointMut<'a, T>,
     /// Tiles of each run.
     per_run: usize,
 }

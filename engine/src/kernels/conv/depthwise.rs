@@ -1,75 +1,35 @@
 //! Convolutions that keep channels apart: each channel has filters of its own.
 
-use super::attributes::{Attributes, F32, F64};
-use crate::kernels::formats::any_format;
+use super::{F32, F64, built};
 use crate::kernels::nn::Float;
-use crate::kernels::support::{Built, Computed, cpu, kernel, shard_slice};
+use crate::kernels::support::{Computed, cpu, shard_slice};
 use crate::kernels::wide::vectorised;
-use crate::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
-use crate::shape::Shape;
-use crate::window::Axis;
+use crate::kernels::{KERNEL_TABLES, KernelContext, KernelDef};
+use crate::window::{WindowGeometry, Windows};
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static DEPTHWISE: &[KernelDef] = &[
-    cpu("DepthwiseConv2dNative", F32, |n| built(n, &[0], &[0], forward::<f32>)),
-    cpu("DepthwiseConv2dNative", F64, |n| built(n, &[0], &[0], forward::<f64>)),
-    cpu("DepthwiseConv2dNativeBackpropInput", F32, |n| built(n, &[2], &[0], to_input::<f32>)),
-    cpu("DepthwiseConv2dNativeBackpropInput", F64, |n| built(n, &[2], &[0], to_input::<f64>)),
-    cpu("DepthwiseConv2dNativeBackpropFilter", F32, |n| built(n, &[0, 2], &[], to_filter::<f32>)),
-    cpu("DepthwiseConv2dNativeBackpropFilter", F64, |n| built(n, &[0, 2], &[], to_filter::<f64>)),
+    cpu("DepthwiseConv2dNative", F32, |n| built(n, 2, &[0], &[0], forward::<f32>)),
+    cpu("DepthwiseConv2dNative", F64, |n| built(n, 2, &[0], &[0], forward::<f64>)),
+    cpu("DepthwiseConv2dNativeBackpropInput", F32, |n| built(n, 2, &[2], &[0], to_input::<f32>)),
+    cpu("DepthwiseConv2dNativeBackpropInput", F64, |n| built(n, 2, &[2], &[0], to_input::<f64>)),
+    cpu("DepthwiseConv2dNativeBackpropFilter", F32, |n| built(n, 2, &[0, 2], &[], to_filter::<f32>)),
+    cpu("DepthwiseConv2dNativeBackpropFilter", F64, |n| built(n, 2, &[0, 2], &[], to_filter::<f64>)),
 ];
 
-type Compute = fn(&mut KernelContext<'_>, &Attributes) -> Computed;
-
-fn built(node: &crate::graph::Node, inputs: &'static [usize], outputs: &'static [usize], compute: Compute) -> Built {
-    let attributes = Attributes::of(node, 2)?;
-    any_format(node, inputs, outputs, kernel(move |c| compute(c, &attributes))?)
-}
-
-/// The sizes: of a window over height and width, and channels.
-#[derive(Clone, Copy)]
-struct Sizes {
-    batch: usize,
-    y: Axis,
-    x: Axis,
-    channels: usize,
-    /// Filters of each channel.
-    multiplier: usize,
-}
-
-impl Sizes {
-    fn of(a: &Attributes, data: &Shape, filter: &Shape) -> Result<Sizes, KernelError> {
-        a.check_ranks(data, filter)?;
-        let (channels, multiplier) = (data.dims()[3], filter.dims()[3]);
-        if filter.dims()[2] != channels {
-            let text = format!("channels of the input {data} do not fit the filter {filter}");
-            return Err(KernelError::invalid(text));
-        }
-        let [_, y, x] = a.axes(data, filter)?;
-        Ok(Sizes { batch: data.dims()[0], y, x, channels, multiplier })
-    }
-
-    fn output(&self) -> Shape {
-        Shape::new(&[self.batch, self.y.output, self.x.output, self.channels * self.multiplier])
-    }
-
-    /// Calls `f(filter element, input pixel)` for each element of the window of an output pixel that lies in the data;
-    /// pixels are counted within an image.
-    #[inline]
-    fn each_tap(&self, oy: usize, ox: usize, mut f: impl FnMut(usize, usize)) {
-        for ky in 0..self.y.window {
-            let Some(iy) = position(&self.y, oy, ky) else { continue };
-            for kx in 0..self.x.window {
-                if let Some(ix) = position(&self.x, ox, kx) {
-                    f(ky * self.x.window + kx, iy * self.x.input + ix);
-                }
+/// Calls `f(filter element, input pixel)` for each element of the window of an output pixel that lies in the data;
+/// pixels are counted within an image.
+#[inline]
+fn each_tap(g: &WindowGeometry, oy: usize, ox: usize, mut f: impl FnMut(usize, usize)) {
+    let [_, y, x] = &g.axes;
+    for ky in 0..y.window {
+        let Some(iy) = y.position(oy, ky) else { continue };
+        for kx in 0..x.window {
+            if let Some(ix) = x.position(ox, kx) {
+                f(ky * x.window + kx, iy * x.input + ix);
             }
         }
     }
-}
-
-fn position(axis: &Axis, output: usize, tap: usize) -> Option<usize> {
-    (output * axis.stride + tap * axis.dilation).checked_sub(axis.before).filter(|i| *i < axis.input)
 }
 
 vectorised! {
@@ -94,27 +54,31 @@ vectorised! {
             }
             return;
         }
-        for ((o, g), w) in out.iter_mut().zip(g.chunks_exact(m)).zip(w.chunks_exact(m)) {
+        for ((o, g), w) in out.iter_mut().zip(g.chunks_exact(m.max(1))).zip(w.chunks_exact(m.max(1))) {
             *o = *o + g.iter().zip(w).map(|(g, w)| *g * *w).sum();
         }
     }
 }
 
-fn forward<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
-    let s = Sizes::of(a, c.input(0)?.shape(), c.input(1)?.shape())?;
+/// Picoseconds of an output element.
+fn cost(g: &WindowGeometry) -> u64 {
+    300 * g.window_pixels() as u64
+}
+
+fn forward<T: Float>(c: &mut KernelContext<'_>, windows: &Windows) -> Computed {
+    let g = windows.depthwise(c.input(0)?.shape(), c.input(1)?.shape())?;
     let (x, w) = (c.slice::<T>(0)?, c.slice::<T>(1)?);
-    let (n, n_in) = (s.channels * s.multiplier, s.channels);
-    let (out_pixels, in_pixels) = (s.y.output * s.x.output, s.y.input * s.x.input);
-    let ps = 300 * (s.y.window * s.x.window) as u64;
-    let y = c.filled::<T>(s.output(), |y| {
-        shard_slice(c.sharder, y, n, ps, |at, part| {
+    let (n, n_in, each, width) = (g.out_channels, g.channels, g.multiplier(), g.axes[2].output);
+    let (out_pixels, in_pixels) = (g.out_pixels(), g.in_pixels());
+    let y = c.filled::<T>(g.output(), |y| {
+        shard_slice(c.sharder, y, n, cost(&g), |at, part| {
             for (i, row) in part.chunks_exact_mut(n.max(1)).enumerate() {
                 let pixel = at / n + i;
                 let (image, within) = (pixel / out_pixels, pixel % out_pixels);
                 row.fill(T::default());
-                s.each_tap(within / s.x.output, within % s.x.output, |tap, from| {
+                each_tap(&g, within / width, within % width, |tap, from| {
                     let x = &x[(image * in_pixels + from) * n_in..][..n_in];
-                    add_products(row, x, &w[tap * n..][..n], s.multiplier);
+                    add_products(row, x, &w[tap * n..][..n], each);
                 });
             }
         });
@@ -124,23 +88,22 @@ fn forward<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     Ok(())
 }
 
-fn to_input<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
-    let shape = a.listed(c, 0)?;
-    let s = Sizes::of(a, &shape, c.input(1)?.shape())?;
-    a.check_gradient(&s.output(), c.input(2)?.shape())?;
-    let (w, g) = (c.slice::<T>(1)?, c.slice::<T>(2)?);
-    let (n, n_in) = (s.channels * s.multiplier, s.channels);
-    let (out_pixels, image) = (s.y.output * s.x.output, s.y.input * s.x.input * n_in);
-    let ps = 300 * (s.y.window * s.x.window) as u64;
+fn to_input<T: Float>(c: &mut KernelContext<'_>, windows: &Windows) -> Computed {
+    let shape = windows.listed(&c.ints(0)?)?;
+    let g = windows.depthwise(&shape, c.input(1)?.shape())?;
+    g.check_output("out_backprop", c.input(2)?.shape())?;
+    let (w, dy) = (c.slice::<T>(1)?, c.slice::<T>(2)?);
+    let (n, n_in, each, width) = (g.out_channels, g.channels, g.multiplier(), g.axes[2].output);
+    let (out_pixels, image) = (g.out_pixels(), g.in_pixels() * n_in);
     let x = c.filled::<T>(shape, |x| {
-        shard_slice(c.sharder, x, image, ps, |at, part| {
+        shard_slice(c.sharder, x, image, cost(&g), |at, part| {
             part.fill(T::default());
             for (i, x) in part.chunks_exact_mut(image.max(1)).enumerate() {
                 let first = (at / image + i) * out_pixels;
                 for pixel in 0..out_pixels {
-                    let g = &g[(first + pixel) * n..][..n];
-                    s.each_tap(pixel / s.x.output, pixel % s.x.output, |tap, to| {
-                        add_dots(&mut x[to * n_in..][..n_in], g, &w[tap * n..][..n], s.multiplier);
+                    let dy = &dy[(first + pixel) * n..][..n];
+                    each_tap(&g, pixel / width, pixel % width, |tap, to| {
+                        add_dots(&mut x[to * n_in..][..n_in], dy, &w[tap * n..][..n], each);
                     });
                 }
             }
@@ -151,14 +114,15 @@ fn to_input<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     Ok(())
 }
 
-fn to_filter<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
+fn to_filter<T: Float>(c: &mut KernelContext<'_>, windows: &Windows) -> Computed {
     let shape = c.shape_input(1)?;
-    let s = Sizes::of(a, c.input(0)?.shape(), &shape)?;
-    a.check_gradient(&s.output(), c.input(2)?.shape())?;
-    let (x, g) = (c.slice::<T>(0)?, c.slice::<T>(2)?);
-    let (n, n_in) = (s.channels * s.multiplier, s.channels);
-    let (out_pixels, in_pixels) = (s.y.output * s.x.output, s.y.input * s.x.input);
-    let cost = s.batch * out_pixels * n / 4;
+    let g = windows.depthwise(c.input(0)?.shape(), &shape)?;
+    g.check_output("out_backprop", c.input(2)?.shape())?;
+    let (x, dy) = (c.slice::<T>(0)?, c.slice::<T>(2)?);
+    let [_, y_axis, x_axis] = g.axes;
+    let (n, n_in, each, width) = (g.out_channels, g.channels, g.multiplier(), x_axis.output);
+    let (out_pixels, in_pixels) = (g.out_pixels(), g.in_pixels());
+    let cost = g.batch * out_pixels * n / 4;
     let w = c.filled::<T>(shape, |w| {
         // Each shard sums its elements of the window over all pixels, in their order.
         let rows = w.len() / n.max(1);
@@ -167,13 +131,13 @@ fn to_filter<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
             for tap in taps {
                 let Some(row) = parts.lock()[tap].take() else { continue };
                 row.fill(T::default());
-                for pixel in 0..s.batch * out_pixels {
+                let (ky, kx) = (tap / x_axis.window, tap % x_axis.window);
+                for pixel in 0..g.batch * out_pixels {
                     let (image, within) = (pixel / out_pixels, pixel % out_pixels);
-                    let (ky, kx) = (tap / s.x.window, tap % s.x.window);
-                    let at = position(&s.y, within / s.x.output, ky).zip(position(&s.x, within % s.x.output, kx));
+                    let at = y_axis.position(within / width, ky).zip(x_axis.position(within % width, kx));
                     let Some((iy, ix)) = at else { continue };
-                    let x = &x[(image * in_pixels + iy * s.x.input + ix) * n_in..][..n_in];
-                    add_products(row, x, &g[pixel * n..][..n], s.multiplier);
+                    let x = &x[(image * in_pixels + iy * x_axis.input + ix) * n_in..][..n_in];
+                    add_products(row, x, &dy[pixel * n..][..n], each);
                 }
             }
         });

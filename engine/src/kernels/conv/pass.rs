@@ -6,7 +6,7 @@
 
 use super::tile::{ROWS, TileType};
 use crate::dtype::Element;
-use crate::window::Axis;
+use crate::window::{Axis, WindowGeometry};
 
 /// One spatial dimension of a pass.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(super) struct PassAxis {
 
 impl PassAxis {
     /// Windows over the input.
-    pub fn forward(axis: &Axis) -> PassAxis {
+    fn forward(axis: &Axis) -> PassAxis {
         PassAxis {
             count: axis.output,
             start: -(axis.before as isize),
@@ -39,7 +39,7 @@ impl PassAxis {
     }
 
     /// From the output's gradient back to the input: a pass for each remainder of the input's positions.
-    pub fn backward(axis: &Axis) -> Vec<PassAxis> {
+    fn backward(axis: &Axis) -> Vec<PassAxis> {
         let stride = axis.stride;
         let of = |first: usize| {
             let reach = |k: usize| (first + axis.before) as isize - (k * axis.dilation) as isize;
@@ -124,6 +124,35 @@ const PIXELS: usize = 256;
 const FILTER_PIXELS: usize = 128;
 
 impl Pass {
+    /// The convolution itself.
+    pub fn forward(g: &WindowGeometry) -> Pass {
+        Pass {
+            batch: g.batch,
+            axes: g.axes.each_ref().map(PassAxis::forward),
+            groups: g.groups(),
+            channels: g.channels,
+            out_channels: g.out_channels,
+        }
+    }
+
+    /// The passes that gather the input's gradient.
+    pub fn backward(g: &WindowGeometry) -> Vec<Pass> {
+        let [z, y, x] = g.axes.each_ref().map(PassAxis::backward);
+        let mut passes = Vec::with_capacity(z.len() * y.len() * x.len());
+        for z in &z {
+            for y in &y {
+                passes.extend(x.iter().map(|x| Pass {
+                    batch: g.batch,
+                    axes: [z.clone(), y.clone(), x.clone()],
+                    groups: g.groups(),
+                    channels: g.out_channels,
+                    out_channels: g.channels,
+                }));
+            }
+        }
+        passes
+    }
+
     /// Whether nothing reaches the output, which is zero then.
     pub fn is_empty(&self) -> bool {
         self.axes.iter().any(|a| a.taps.is_empty())

@@ -3,7 +3,6 @@
 //! The levels are convolved as f64 by the same tiles; sums of products of 8 bits are exact there, whatever the filter's
 //! size.
 
-use super::attributes::{Attributes, means};
 use super::compute;
 use crate::dtype::DType;
 use crate::graph::Node;
@@ -11,6 +10,7 @@ use crate::kernels::quantize::{Levels, float, levels, of_levels};
 use crate::kernels::quantized::{product_range, set_range};
 use crate::kernels::support::{Built, cpu_any, kernel};
 use crate::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use crate::window::Windows;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static QUANTIZED: &[KernelDef] = &[cpu_any("QuantizedConv2D", convolution)];
@@ -23,19 +23,19 @@ fn centred(c: &KernelContext<'_>, i: usize, of: Levels, range: usize) -> Result<
 }
 
 fn convolution(node: &Node) -> Built {
-    let attributes = Attributes::of(node, 2)?;
+    let windows = Windows::of(&node.attrs, 2)?;
     let (of_x, of_filter) = (Levels::of(*node.dtype("Tinput")?)?, Levels::of(*node.dtype("Tfilter")?)?);
     if *node.dtype("out_type")? != DType::QI32 {
         return Err(KernelError::invalid("out_type must be qint32"));
     }
     kernel(move |c| {
-        let g = attributes.geometry(c.input(0)?.shape(), c.input(1)?.shape())?;
-        let shape = attributes.output(g.batch, &g.axes, g.out_channels);
+        let g = windows.convolution(c.input(0)?.shape(), c.input(1)?.shape())?;
+        let shape = g.output();
         let (x, [x0, x1]) = centred(c, 0, of_x, 2)?;
         let (filter, [f0, f1]) = centred(c, 1, of_filter, 4)?;
         let sums = c.filled::<f64>(shape.clone(), |y| match y.is_empty() {
             true => Ok(()),
-            false => compute::forward(&g, means(c), &x, &filter, y),
+            false => compute::forward(&g, c, &x, &filter, y),
         })?;
         let sums = sums.slice::<f64>()?.iter().map(|v| v.round() as i64).collect();
         let out = of_levels(c, DType::QI32, shape, sums)?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::float::Float;
 use super::layout::{apart, shape_of};
-use super::op::Float;
 use super::program::{Joined, Program, Step, Window};
 use crate::dtype::DType;
 use crate::graph::{Attr, Node};

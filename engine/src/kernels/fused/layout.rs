@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::op::FusedOp;
 use super::program::{Program, Window};
+use crate::kernels::formula::Operands;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -101,10 +101,10 @@ impl Layout {
                 let last = self.shape.dims().last().copied().unwrap_or(0);
                 self.shape.rank() >= 2 && inputs.get(b).is_some_and(|bias| bias.dims() == [last])
             };
-            let fits = match step.def.op {
-                FusedOp::BiasAdd => values[a] == Along::Full && is_bias(),
-                op if op.wants_one_shape() => values[a] == Along::Full && values[b] == Along::Full,
-                _ => true,
+            let fits = match step.def.operands {
+                Operands::Bias => values[a] == Along::Full && is_bias(),
+                Operands::OneShape | Operands::Several => values[a] == Along::Full && values[b] == Along::Full,
+                Operands::Broadcast => true,
             };
             if !fits {
                 return false;

@@ -18,8 +18,8 @@
 //! ```
 
 mod alone;
+mod float;
 mod layout;
-mod op;
 mod program;
 mod run;
 
@@ -27,8 +27,7 @@ use super::support::{Built, cpu};
 use super::{KERNEL_TABLES, KernelDef};
 use crate::dtype::DType;
 use crate::graph::Node;
-use op::Float;
-pub use op::{FUSED_OPS, FusedOp, FusedOpDef, fused_op};
+use float::Float;
 
 fn make<T: Float>(node: &Node) -> Built {
     Ok(Box::new(run::Fused::<T>::new(program::Program::new(node)?)))

@@ -4,14 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::op::{FusedOpDef, fused_op};
 use crate::dtype::DType;
 use crate::graph::{Attr, Node};
+use crate::kernels::formula::{FusedOp, fused_op};
 use crate::kernels::{Kernel, KernelError};
 
 /// One step of a program.
 pub(super) struct Step {
-    pub def: &'static FusedOpDef,
+    pub def: &'static FusedOp,
     /// Numbers of inputs, then of results.
     pub operands: [usize; 2],
     pub place: Place,

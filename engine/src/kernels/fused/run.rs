@@ -5,8 +5,8 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::alone::alone;
+use super::float::Float;
 use super::layout::{Along, Apart, Layout};
-use super::op::Float;
 use super::program::{Place, Program};
 use crate::kernels::support::{Computed, unique_slice};
 use crate::kernels::{Kernel, KernelContext, KernelError};
@@ -58,8 +58,8 @@ fn single<T: Float>(program: &Program, inputs: &[Tensor], layout: &Layout) -> Re
     }
     for step in &program.steps {
         let [a, b] = step.operands.map(|o| [values[o]]);
-        let mut out = [T::ZERO];
-        T::step(step.def.op, &a, &b, &mut out);
+        let mut out = [T::default()];
+        T::step(step.def)(&a, &b, &mut out);
         values.push(out[0]);
     }
     let output = |result: usize| {
@@ -113,7 +113,7 @@ fn blocks<T: Float>(
     let mut targets: SmallVec<[Option<Target<T>>; 16]> = program.steps.iter().map(|_| None).collect();
     for (o, joined) in program.outputs.iter().enumerate() {
         let mut output = match in_place.filter(|_| o == 0) {
-            Some(i) => std::mem::replace(&mut inputs[i], Tensor::scalar(T::ZERO)),
+            Some(i) => std::mem::replace(&mut inputs[i], Tensor::scalar(T::default())),
             None => ctx.room::<T>(layout.output(joined.axis, joined.results.len(), 0).0)?,
         };
         let data = unique_slice::<T>(&mut output)?.as_mut_ptr();
@@ -187,7 +187,7 @@ impl<T: Float> Run<'_, T> {
             };
             let result = std::mem::take(&mut places[at]);
             let [a, b] = step.operands.map(|o| self.operand(o, begin, room, &places, first_output, copies, len));
-            T::step(step.def.op, a, b, result);
+            T::step(step.def)(a, b, result);
             if let Some(Target { data, apart: Some(apart) }) = &self.targets[i] {
                 apart.runs(begin, len, |here, there, n| {
                     // SAFETY: as above: `there` is where these elements lie in an output of joined results.

@@ -2,6 +2,7 @@
 
 use crate::dtype::Element;
 use crate::kernels::KernelError;
+use crate::kernels::matmul::check_inner;
 use crate::tensor::Tensor;
 
 /// A matrix in memory: rows, columns, and how far apart neighbours are.
@@ -26,6 +27,13 @@ impl<'a, T: Element> Matrix<'a, T> {
             false => Matrix { data, rows: m, cols: n, row_stride: n, col_stride: 1, conjugate: false },
             true => Matrix { data, rows: n, cols: m, row_stride: 1, col_stride: n, conjugate: false },
         })
+    }
+
+    /// The factors of a product.
+    pub fn pair(a: &'a Tensor, b: &'a Tensor, transposed: (bool, bool)) -> Result<[Matrix<'a, T>; 2], KernelError> {
+        let (x, y) = (Self::new(a, transposed.0, "a")?, Self::new(b, transposed.1, "b")?);
+        check_inner((x.cols, y.rows), a.shape(), b.shape())?;
+        Ok([x, y])
     }
 }
 

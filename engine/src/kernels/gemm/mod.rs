@@ -13,12 +13,9 @@ pub(super) use blocked::Product;
 use blocked::{Blocked, Part, is_available};
 pub(super) use matrix::{Epilogue, Matrix};
 
-use super::support::{Computed, cpu, kernel};
-use super::widen::widened;
-use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, Sharder};
+use super::Sharder;
+use super::support::DisjointMut;
 use crate::dtype::{Complex32, Complex64, DType, Element};
-use crate::graph::Node;
-use crate::shape::Shape;
 
 /// About 17 microseconds on one core with AVX-512.
 const FLOPS_PER_SHARD: usize = 4 << 20;
@@ -80,7 +77,7 @@ pub(super) fn pack_right<T: Gemm>(sharder: &dyn Sharder, b: &Matrix<'_, T>, room
         return;
     }
     let ns = (b.rows * T::STRIP).div_ceil(4) as u64;
-    let dst = Dst(room.as_mut_ptr());
+    let dst = DisjointMut::new(room);
     sharder.parallel_for(b.cols.div_ceil(T::STRIP), ns, &|strips| {
         // SAFETY: a length above 0 says that there are tiles; ranges of strips are disjoint, and `room` is borrowed for
         // writing until all are done.
@@ -132,15 +129,6 @@ impl Gemm for Complex32 {
     const ZERO: Complex32 = Complex32::new(0.0, 0.0);
 }
 
-struct Dst<T>(*mut T);
-// SAFETY: shards write disjoint blocks of the destination.
-unsafe impl<T: Send> Sync for Dst<T> {}
-impl<T> Dst<T> {
-    fn at(&self, offset: usize) -> *mut T {
-        self.0.wrapping_add(offset)
-    }
-}
-
 /// `out = a * b`, `out` row-major.
 pub(super) fn multiply<T: Gemm>(sharder: &dyn Sharder, a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T]) {
     multiply_all(sharder, &Product { a: &[a], b: &[b], packed: None, adds: false, then: None }, out);
@@ -173,7 +161,7 @@ pub(super) fn multiply_all<T: Gemm>(sharder: &dyn Sharder, product: &Product<'_,
     let n_wanted = if sharder.n_workers() == 1 { 1 } else { 2 * sharder.n_workers() };
     let n_shards = n_wanted.min(flops / FLOPS_PER_SHARD).min(long / ALIGN).max(1);
     let per_shard = long.div_ceil(n_shards).next_multiple_of(if n_shards == 1 { 1 } else { ALIGN });
-    let dst = Dst(out.as_mut_ptr());
+    let dst = DisjointMut::new(out);
     let is_tiled = T::is_tiled(m, k, n);
     let block = |begin: usize, end: usize| {
         let (rows, columns) = if by_rows { ((begin, end), (0, n)) } else { ((0, m), (begin, end)) };
@@ -196,7 +184,7 @@ pub(super) fn multiply_all<T: Gemm>(sharder: &dyn Sharder, product: &Product<'_,
 ///
 /// # Safety
 /// `out` has the part's rows and columns, which nobody else uses meanwhile.
-unsafe fn by_crate<T: Gemm>(product: &Product<'_, T>, part: Part, out: &Dst<T>) {
+unsafe fn by_crate<T: Gemm>(product: &Product<'_, T>, part: Part, out: &DisjointMut<'_, T>) {
     let Part { rows: (i0, i1), columns: (j0, j1), stride } = part;
     for (i, (a, b)) in product.a.iter().zip(product.b).enumerate() {
         // SAFETY: `a`, `b` and `out` cover their elements with these strides (a `Matrix` is made of a whole tensor); the
@@ -228,7 +216,7 @@ unsafe fn by_crate<T: Gemm>(product: &Product<'_, T>, part: Part, out: &Dst<T>) 
     if let Some(then) = product.then {
         for i in i0..i1 {
             // SAFETY: the caller's word: this part of a row is within `out`, and nobody else's.
-            then(j0, unsafe { std::slice::from_raw_parts_mut(out.at(i * stride + j0), j1 - j0) });
+            then(j0, unsafe { out.part(i * stride + j0..i * stride + j1) });
         }
     }
 }
@@ -249,68 +237,6 @@ pub(super) fn multiply_int<T: Element>(
         }
     }
 }
-
-fn matmul<T: Element>(
-    ctx: &mut KernelContext<'_>,
-    transposed: (bool, bool),
-    product: impl Fn(&dyn Sharder, Matrix<'_, T>, Matrix<'_, T>, &mut [T]),
-) -> Computed {
-    let (a, b) = (ctx.input(0)?, ctx.input(1)?);
-    let (shape_a, shape_b) = (a.shape(), b.shape());
-    let (a, b) = (Matrix::<T>::new(a, transposed.0, "a")?, Matrix::<T>::new(b, transposed.1, "b")?);
-    if a.cols != b.rows {
-        let text = format!("inner dimensions differ: {} and {} (inputs {shape_a}, {shape_b})", a.cols, b.rows);
-        return Err(KernelError::invalid(text));
-    }
-    let out = ctx.filled::<T>(Shape::new(&[a.rows, b.cols]), |out| {
-        if !out.is_empty() {
-            product(ctx.sharder, a, b, out);
-        }
-        Ok(())
-    })?;
-    ctx.set(0, out);
-    Ok(())
-}
-
-fn transposed(node: &Node) -> Result<(bool, bool), KernelError> {
-    Ok((*node.flag("transpose_a")?, *node.flag("transpose_b")?))
-}
-
-#[linkme::distributed_slice(KERNEL_TABLES)]
-static MATMUL: &[KernelDef] = &[
-    cpu("MatMul", ("T", &[DType::F32]), |n| {
-        let t = transposed(n)?;
-        kernel(move |c| matmul::<f32>(c, t, multiply))
-    }),
-    cpu("MatMul", ("T", &[DType::F64]), |n| {
-        let t = transposed(n)?;
-        kernel(move |c| matmul::<f64>(c, t, multiply))
-    }),
-    cpu("MatMul", ("T", &[DType::C64]), |n| {
-        let t = transposed(n)?;
-        kernel(move |c| matmul::<Complex32>(c, t, multiply))
-    }),
-    cpu("MatMul", ("T", &[DType::C128]), |n| {
-        let t = transposed(n)?;
-        kernel(move |c| matmul::<Complex64>(c, t, multiply))
-    }),
-    cpu("MatMul", ("T", &[DType::U64]), |n| {
-        let t = transposed(n)?;
-        let fma = |s: u64, x: u64, y: u64| s.wrapping_add(x.wrapping_mul(y));
-        kernel(move |c| matmul::<u64>(c, t, |_, a, b, out| multiply_int(a, b, out, 0, fma)))
-    }),
-    widened("MatMul", ("T", DType::NARROW_REAL)),
-    cpu("MatMul", ("T", &[DType::I32]), |n| {
-        let t = transposed(n)?;
-        let fma = |s: i32, x: i32, y: i32| s.wrapping_add(x.wrapping_mul(y));
-        kernel(move |c| matmul::<i32>(c, t, |_, a, b, out| multiply_int(a, b, out, 0, fma)))
-    }),
-    cpu("MatMul", ("T", &[DType::I64]), |n| {
-        let t = transposed(n)?;
-        let fma = |s: i64, x: i64, y: i64| s.wrapping_add(x.wrapping_mul(y));
-        kernel(move |c| matmul::<i64>(c, t, |_, a, b, out| multiply_int(a, b, out, 0, fma)))
-    }),
-];
 
 #[cfg(test)]
 mod tests;

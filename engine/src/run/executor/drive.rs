@@ -6,10 +6,10 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
 use super::error::ExecuteError;
-use super::flow;
-use super::state::{Executable, State};
+use super::flow::Frames;
+use super::state::{Executable, Executions, State};
 use super::step::{Environment, Step};
-use super::worker;
+use super::worker::{self, Mode};
 use crate::compile::plan::Plan;
 use crate::denormals::DenormalsAreZero;
 use crate::kernel::{Slot, StepCancellation};
@@ -62,7 +62,7 @@ pub(crate) fn run(
         Some(error) => Err(error),
         None => fetch(plan, &mut state),
     };
-    let is_dirty = result.is_err() || state.flow.as_ref().is_some_and(|flow| !flow.is_clean());
+    let is_dirty = result.is_err() || !state.executions.are_over();
     executable.give_back(state, is_dirty);
     result
 }
@@ -119,20 +119,21 @@ impl Step<'_> {
         self.state.parking.is_shared.store(false, Ordering::Relaxed);
     }
 
-    /// Runs nodes until none is left to take. A pool of the plan's session has a seat for each of its workers.
+    /// Runs nodes until none is left to take.
     fn work<const SHARED: bool>(&self, worker: usize, ready: &[u32]) {
-        if let Some(flow) = &self.state.flow {
-            let mut seat = flow.seats[worker].lock();
-            match self.is_stamped {
-                true => flow::run::<SHARED, true>(self, flow, &mut seat, worker, ready),
-                false => flow::run::<SHARED, false>(self, flow, &mut seat, worker, ready),
+        match (&self.state.executions, &self.plan.flow) {
+            (Executions::Flat(flat), _) => self.work_as::<_, SHARED>(flat, worker, ready),
+            (Executions::Frames(state), Some(flow)) => {
+                self.work_as::<_, SHARED>(Frames { flow, state }, worker, ready);
             }
-            return;
+            (Executions::Frames(_), None) => {}
         }
-        let mut seat = self.state.seats[worker].lock();
+    }
+
+    fn work_as<'a, M: Mode<'a>, const SHARED: bool>(&'a self, mode: M, worker: usize, ready: &[u32]) {
         match self.is_stamped {
-            true => worker::run::<SHARED, true>(self, &mut seat, worker, ready),
-            false => worker::run::<SHARED, false>(self, &mut seat, worker, ready),
+            true => worker::run::<M, SHARED, true>(self, mode, worker, ready),
+            false => worker::run::<M, SHARED, false>(self, mode, worker, ready),
         }
     }
 
@@ -144,17 +145,13 @@ impl Step<'_> {
 
 impl Job for Step<'_> {
     fn has_work(&self) -> bool {
-        let is_stealable = || match &self.state.flow {
-            None => self.state.stealers.iter().any(|stealer| !stealer.is_empty()),
-            Some(flow) => flow.stealers.iter().any(|stealer| !stealer.is_empty()),
-        };
-        !self.is_halted() && (self.state.parking.has_finished() || is_stealable())
+        !self.is_halted() && (self.state.parking.has_finished() || self.state.executions.have_shared())
     }
 
     fn help(&self, worker: usize) {
         self.n_helping.fetch_add(1, Ordering::SeqCst);
         self.work::<true>(worker, &[]);
-        if self.n_helping.fetch_sub(1, Ordering::SeqCst) == 1 && self.state.flow.is_some() {
+        if self.n_helping.fetch_sub(1, Ordering::SeqCst) == 1 && self.plan.flow.is_some() {
             self.caller().notify();
         }
     }

@@ -9,19 +9,23 @@
 //! An asynchronous kernel holds no thread while it waits: its end goes to the step's `parking`, which wakes the
 //! caller and the workers, and whoever comes first delivers its outputs.
 //!
-//! Plans with loops or branches run in `flow`: the same loop, with frames, iterations and dead values.
+//! What plans without (`flat`) and with control flow (`flow`: frames, iterations, dead values) differ in is the worker's
+//! `Mode`.
 //!
 //! Errors: the first wins; nodes that run finish, no further ones begin, kernels that wait are cancelled and awaited, and
 //! the step's state is cleaned.
 
 mod drive;
 mod error;
+mod flat;
 mod flow;
 mod parking;
-mod seat;
+mod sharder;
+mod slots;
 mod state;
 mod step;
 mod worker;
+mod workers;
 
 pub(crate) use drive::run;
 pub use error::ExecuteError;

@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crossbeam_deque::Stealer;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
 use super::error::{ExecuteError, Stop};
-use super::seat::steal;
-use super::state::State;
+use super::state::{Executions, State};
 use crate::compile::plan::Plan;
 use crate::device::Device;
 use crate::kernel::{Cancellation, Functions, Registration, StepCancellation};
@@ -187,20 +185,13 @@ impl Step<'_> {
             while parking.take().is_some() {}
             return parking.is_empty();
         }
-        match &self.state.flow {
-            None => self.n_done.load(Ordering::SeqCst) == self.plan.n_nodes(),
+        match &self.state.executions {
+            Executions::Flat(_) => self.n_done.load(Ordering::SeqCst) == self.plan.n_nodes(),
             // How often nodes run is not known beforehand: nobody runs one, and none is there to be run.
-            Some(flow) => {
-                self.n_helping.load(Ordering::SeqCst) == 0
-                    && flow.stealers.iter().all(Stealer::is_empty)
-                    && parking.is_empty()
+            Executions::Frames(flow) => {
+                self.n_helping.load(Ordering::SeqCst) == 0 && !flow.workers.have_shared() && parking.is_empty()
             }
         }
-    }
-
-    /// A ready node of another worker.
-    pub fn steal(&self, worker: usize) -> Option<u32> {
-        steal(&self.state.stealers, worker)
     }
 
     /// Tells idle threads that a node or shards can be taken.

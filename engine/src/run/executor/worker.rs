@@ -1,37 +1,89 @@
 //! The hot loop: one worker's share of a step.
 //!
-//! Compiled for each case. `SHARED`: other workers run nodes of the step too. `STAMPED`: each node's begin and end are
-//! taken (one reading per node: where the next one follows inline, it begins when this one ends), for events and costs.
+//! Compiled for each case. `M`: whether the plan is flat or has frames ([`Mode`]). `SHARED`: other workers run nodes of the
+//! step too. `STAMPED`: each node's begin and end are taken (one reading per node: where the next one follows inline, it
+//! begins when this one ends), for events and costs.
 
 use std::any::Any;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::MutexGuard;
 
 use super::error::{ExecuteError, Stop};
 use super::parking::Finished;
-use super::seat::Seat;
+use super::sharder::OpSharder;
 use super::step::Step;
-use crate::compile::plan::NodeRecord;
+use super::workers::{WorkerState, Workers};
 use crate::compile::plan::cost::TAKEN_TICKS;
-use crate::kernel::{
-    AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, Sharder, Slot,
-};
-use crate::run::pool::{ShardTag, run_shards};
+use crate::compile::plan::{DataEdge, NodeRecord, Plan};
+use crate::kernel::{AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, Slot};
 use crate::trace;
 use crate::trace::Readiness;
 
+/// What plans without and with control flow differ in: what an execution is, where its inputs are, and what its outputs
+/// make ready.
+pub(super) trait Mode<'a>: Copy + 'a {
+    /// A ready execution of a node.
+    type Ready: Copy + 'a;
+
+    fn workers(self) -> &'a Workers<Self::Ready>;
+    /// The execution of a node that waits for nothing.
+    fn root(self, node: u32) -> Self::Ready;
+    fn node(ready: Self::Ready) -> u32;
+    /// Where it stands what made an execution ready.
+    fn readiness(self, ready: Self::Ready) -> &'a AtomicU64;
+    /// The slots of an execution's inputs.
+    ///
+    /// # Safety
+    /// The caller runs the execution, which all arrivals made ready.
+    unsafe fn inputs(self, ready: Self::Ready, record: &NodeRecord) -> &'a mut [Slot];
+    /// What is to be done for an execution.
+    fn action(self, ready: &mut Self::Ready, inputs: &mut [Slot]) -> Action;
+    /// Does what a primitive of control flow does: moves inputs to outputs.
+    ///
+    /// # Errors
+    /// An input that decides is missing, or of the wrong type.
+    fn forward(self, ready: Self::Ready, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<(), KernelError>;
+    fn frame_tag(ready: Self::Ready) -> FrameTag;
+    /// What finds the execution again when its asynchronous kernel has ended.
+    fn execution_tag(ready: Self::Ready) -> ExecutionTag;
+    /// The execution of a tag.
+    ///
+    /// # Safety
+    /// [`Mode::execution_tag`] made the tag, in this step.
+    unsafe fn tagged(tag: &ExecutionTag) -> Option<Self::Ready>;
+    /// Hands the outputs to their consumers and makes those ready that waited for nothing else.
+    fn deliver<const SHARED: bool, const STAMPED: bool>(
+        worker: &mut Worker<'a, Self, SHARED, STAMPED>,
+        ready: Self::Ready,
+        record: &NodeRecord,
+        readiness: Readiness,
+    ) -> Result<(), Stop>;
+}
+
+/// What an execution is.
+#[derive(Clone, Copy)]
+pub(super) enum Action {
+    /// The kernel computes.
+    Kernel,
+    /// A primitive of control flow moves inputs to outputs.
+    Forward,
+    /// Nothing: it is dead.
+    Skip,
+}
+
 /// A worker of the pool, at one step.
-struct Worker<'a, const SHARED: bool, const STAMPED: bool> {
-    step: &'a Step<'a>,
-    seat: &'a mut Seat<u32>,
+pub(super) struct Worker<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> {
+    pub step: &'a Step<'a>,
+    pub plan: &'a Plan,
+    pub mode: M,
+    pub state: MutexGuard<'a, WorkerState<M::Ready>>,
     worker: usize,
     /// The node that runs, for whoever catches its panic.
     current: u32,
     n_done: u32,
-    /// Nodes put where others can take them since the last look.
-    n_offered: u32,
     /// Length of the local stack at which to look whether others should get some of it.
     spill_at: usize,
     /// When the last node ended, or this worker got its node.
@@ -39,31 +91,30 @@ struct Worker<'a, const SHARED: bool, const STAMPED: bool> {
 }
 
 /// A local stack of this many nodes may be worth sharing.
-pub(super) const SPILL_AT: usize = 32;
+const SPILL_AT: usize = 32;
 
 /// Runs `ready` and all nodes that become ready, until none is left that this worker could take, or the step fails.
-pub(crate) fn run<const SHARED: bool, const STAMPED: bool>(
-    step: &Step<'_>,
-    seat: &mut Seat<u32>,
+pub(super) fn run<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool>(
+    step: &'a Step<'a>,
+    mode: M,
     worker: usize,
     ready: &[u32],
 ) {
-    let stamp = if STAMPED { events::clock::now() } else { 0 };
-    let mut this = Worker::<SHARED, STAMPED> {
+    let mut this = Worker::<M, SHARED, STAMPED> {
         step,
-        seat,
+        plan: step.plan,
+        mode,
+        state: mode.workers().state(worker).lock(),
         worker,
         current: 0,
         n_done: 0,
-        n_offered: 0,
         spill_at: SPILL_AT,
-        stamp,
+        stamp: if STAMPED { events::clock::now() } else { 0 },
     };
     let result = catch_unwind(AssertUnwindSafe(|| this.run(ready)));
     let (n_done, current) = (this.n_done, this.current);
     match result {
-        Ok(Ok(())) => {}
-        Ok(Err(Stop::Halted)) => {}
+        Ok(Ok(()) | Err(Stop::Halted)) => {}
         Ok(Err(Stop::Error(error))) => step.fail(*error),
         // What the kernel half did is in slots and outputs that the failed step drops.
         Err(payload) => step.fail(panicked(step, current, payload.as_ref())),
@@ -71,81 +122,101 @@ pub(crate) fn run<const SHARED: bool, const STAMPED: bool>(
     step.add_done(n_done, worker);
 }
 
-impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
+impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'a, M, SHARED, STAMPED> {
     fn run(&mut self, ready: &[u32]) -> Result<(), Stop> {
         for &node in ready {
-            self.make_ready(node, Readiness::at_begin(self.step.begin));
+            self.make_ready(self.mode.root(node), Readiness::at_begin(self.step.begin));
         }
-        self.offer();
+        self.publish();
         let has_limits = self.step.has_limits();
         loop {
-            while let Some(node) = self.next() {
+            while let Some(ready) = self.next() {
                 if SHARED && self.step.is_halted() {
                     return Err(Stop::Halted);
                 }
                 if has_limits {
                     self.step.check_limits(self.n_done)?;
                 }
-                self.execute(node)?;
+                self.execute(ready)?;
             }
-            if !self.step.plan.has_async || !self.complete()? {
+            if !self.plan.has_async || !self.complete()? {
                 return Ok(());
             }
         }
     }
 
-    /// Delivers the outputs of an asynchronous kernel that ended. Whether there was one.
-    fn complete(&mut self) -> Result<bool, Stop> {
-        let Some((tag, readiness)) = finished::<STAMPED>(self.step, &mut self.seat.outputs, &mut self.stamp)? else {
-            return Ok(false);
-        };
-        self.deliver(tag.node, &self.step.plan.nodes[tag.node as usize], readiness)?;
-        Ok(true)
-    }
-
     #[inline]
-    fn next(&mut self) -> Option<u32> {
-        if let Some(node) = self.seat.local.pop() {
-            return Some(node);
+    fn next(&mut self) -> Option<M::Ready> {
+        if let Some(ready) = self.state.local.pop() {
+            return Some(ready);
         }
         if !SHARED {
             return None;
         }
-        if let Some(node) = self.seat.shared.pop() {
-            return Some(node);
+        if let Some(ready) = self.state.shared.pop() {
+            return Some(ready);
         }
-        let node = self.step.steal(self.worker)?;
+        let ready = self.mode.workers().steal(self.worker)?;
         if STAMPED {
             self.stamp = events::clock::now();
         }
-        Some(node)
+        Some(ready)
     }
 
     #[inline]
-    fn execute(&mut self, node: u32) -> Result<(), Stop> {
-        let step = self.step;
-        let plan = step.plan;
+    fn execute(&mut self, mut ready: M::Ready) -> Result<(), Stop> {
+        let (step, plan, node) = (self.step, self.plan, M::node(ready));
         let record = &plan.nodes[node as usize];
-        let info = &plan.infos[node as usize];
         self.current = node;
         if !STAMPED && record.is_no_op {
-            return self.deliver(node, record, Readiness::UNKNOWN);
+            return self.deliver(ready, record, Readiness::UNKNOWN);
         }
-        // SAFETY: the node is ready, and ready nodes are handed to one worker only, here.
-        let inputs = unsafe { step.state.slots.inputs(record.first_slot as usize, record.n_inputs as usize) };
-        let outputs = &mut self.seat.outputs[..record.n_outputs as usize];
+        // SAFETY: the execution is ready, and ready executions are handed to one worker only, here.
+        let inputs = unsafe { self.mode.inputs(ready, record) };
+        let action = self.mode.action(&mut ready, inputs);
+        if matches!(action, Action::Skip) {
+            return self.deliver(ready, record, Readiness::UNKNOWN);
+        }
         let slice = if STAMPED {
-            let readiness = Readiness::from_bits(step.state.ready[node as usize].load(Ordering::Relaxed));
-            let is_long = plan.costs.is_expensive(node);
-            trace::OpSlice::begin(step.traced_step, self.stamp, record.op_site, info.event_id, readiness, is_long)
+            let readiness = Readiness::from_bits(self.mode.readiness(ready).load(Ordering::Relaxed));
+            let (event_id, is_long) = (plan.infos[node as usize].event_id, plan.costs.is_expensive(node));
+            trace::OpSlice::begin(step.traced_step, self.stamp, record.op_site, event_id, readiness, is_long)
         } else {
             trace::OpSlice::Off
         };
+        let is_over = match action {
+            Action::Forward => {
+                let outputs = &mut self.state.outputs[..record.n_outputs as usize];
+                if let Err(error) = self.mode.forward(ready, inputs, outputs) {
+                    return Err(refused(step, node, inputs, error));
+                }
+                true
+            }
+            _ => self.compute(ready, record, inputs)?,
+        };
+        inputs.fill_with(|| None);
+        let mut readiness = Readiness::UNKNOWN;
+        if STAMPED {
+            let end = events::clock::now();
+            slice.end(end);
+            if step.is_measured {
+                plan.costs.measured(node, end.saturating_sub(self.stamp));
+            }
+            self.stamp = end;
+            readiness = Readiness::new(plan.infos[node as usize].event_id, end);
+        }
+        if is_over { self.deliver(ready, record, readiness) } else { Ok(()) }
+    }
+
+    /// Runs the kernel. Whether the execution is over, rather than waiting for something.
+    #[inline]
+    fn compute(&mut self, ready: M::Ready, record: &NodeRecord, inputs: &mut [Slot]) -> Result<bool, Stop> {
+        let (step, node) = (self.step, M::node(ready));
         let device = &step.env.devices[usize::from(record.device)];
         let mut context = KernelContext {
             inputs,
-            outputs,
-            node: info,
+            outputs: &mut self.state.outputs[..record.n_outputs as usize],
+            node: &self.plan.infos[node as usize],
             step_id: step.env.step_id,
             traced_step: step.traced_step,
             resources: device.resources(),
@@ -155,102 +226,105 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             allocator: device.allocator(),
             driver: device.driver(),
             sharder: &OpSharder { step, node, worker: self.worker },
-            frame: FrameTag::default(),
+            frame: M::frame_tag(ready),
             rendezvous: step.rendezvous(),
         };
-        let kernel = &plan.kernels[node as usize];
-        match kernel {
-            AnyKernel::Sync(kernel) => {
-                if let Err(error) = kernel.compute(&mut context) {
-                    return Err(Stop::error(refused(step, node, context.inputs, error)));
-                }
-            }
+        match &self.plan.kernels[node as usize] {
+            AnyKernel::Sync(kernel) => match kernel.compute(&mut context) {
+                Ok(()) => Ok(true),
+                Err(error) => Err(refused(step, node, context.inputs, error)),
+            },
             AnyKernel::Async(kernel) => {
                 step.state.parking.begin();
                 let sink: Arc<dyn CompletionSink> = step.state.parking.clone();
-                kernel.start(&mut context, Completion::new(sink, ExecutionTag::new(node, 0)));
+                kernel.start(&mut context, Completion::new(sink, M::execution_tag(ready)));
+                Ok(false)
             }
         }
-        for input in context.inputs {
-            *input = None;
-        }
-        let mut readiness = Readiness::UNKNOWN;
-        if STAMPED {
-            let end = events::clock::now();
-            slice.end(end);
-            if step.is_measured {
-                plan.costs.measured(node, end.saturating_sub(self.stamp));
-            }
-            self.stamp = end;
-            readiness = Readiness::new(info.event_id, end);
-        }
-        if kernel.is_async() {
-            return Ok(());
-        }
-        self.deliver(node, record, readiness)
     }
 
-    /// Hands the outputs to their consumers and makes those ready that waited for nothing else.
+    /// Delivers the outputs of an asynchronous kernel that ended. Whether there was one.
+    fn complete(&mut self) -> Result<bool, Stop> {
+        let step = self.step;
+        if step.is_halted() {
+            return Err(Stop::Halted);
+        }
+        let Some(Finished { tag, result }) = step.state.parking.take() else { return Ok(false) };
+        let values = result.map_err(|error| refused(step, tag.node, &[], error))?;
+        let record = &self.plan.nodes[tag.node as usize];
+        let outputs = &mut self.state.outputs[..record.n_outputs as usize];
+        outputs.iter_mut().zip(values).for_each(|(slot, value)| *slot = value);
+        let mut readiness = Readiness::UNKNOWN;
+        // SAFETY: `compute` made the tag, in this step, and what it refers to lives until the execution is over.
+        let ready = unsafe { M::tagged(&tag) };
+        if STAMPED {
+            self.stamp = events::clock::now();
+            let event_id = self.plan.infos[tag.node as usize].event_id;
+            if let Some(parked) = tag.parked {
+                parked.emit(step.traced_step, event_id);
+            }
+            if let Some(arrival) = tag.arrival {
+                arrival.unblocked(self.stamp);
+            }
+            readiness = Readiness::new(event_id, self.stamp);
+        }
+        if let Some(ready) = ready {
+            self.deliver(ready, record, readiness)?;
+        }
+        Ok(true)
+    }
+
+    /// An execution is over: its outputs go to their consumers, and what is worth it to other workers.
     #[inline]
-    fn deliver(&mut self, node: u32, record: &NodeRecord, readiness: Readiness) -> Result<(), Stop> {
-        let plan = self.step.plan;
-        for edge in plan.data_edges(record.data) {
-            let output = &mut self.seat.outputs[edge.port()];
-            let value = if edge.is_last() { output.take() } else { output.clone() };
-            if value.is_none() {
-                return Err(Stop::error(left_unset(self.step, node, edge.port())));
-            }
-            // SAFETY: this worker runs the producer, and counts the arrival only below.
-            unsafe { self.step.state.slots.put(edge.slot, value) };
-            if edge.is_sole() || self.arrive(edge.consumer) {
-                self.make_ready(edge.consumer, readiness);
-            }
-        }
-        for edge in plan.control_edges(record.control) {
-            if edge.is_sole() || self.arrive(edge.consumer()) {
-                self.make_ready(edge.consumer(), readiness);
-            }
-        }
-        if record.has_unused_output {
-            self.seat.outputs[..record.n_outputs as usize].fill_with(|| None);
-        }
+    fn deliver(&mut self, ready: M::Ready, record: &NodeRecord, readiness: Readiness) -> Result<(), Stop> {
+        M::deliver(self, ready, record, readiness)?;
         self.n_done += 1;
-        self.offer();
+        self.publish();
         Ok(())
     }
 
+    /// The output that an edge carries.
     #[inline]
-    fn arrive(&self, node: u32) -> bool {
-        if SHARED { self.step.state.arrive_shared(node) } else { self.step.state.arrive_alone(node) }
+    pub fn output(&mut self, edge: &DataEdge) -> Slot {
+        let output = &mut self.state.outputs[edge.port()];
+        if edge.is_last() { output.take() } else { output.clone() }
+    }
+
+    /// Drops the outputs that no edge carried.
+    #[inline]
+    pub fn drop_unused_outputs(&mut self, record: &NodeRecord) {
+        if record.has_unused_output {
+            self.state.outputs[..record.n_outputs as usize].fill_with(|| None);
+        }
     }
 
     #[inline]
-    fn make_ready(&mut self, node: u32, readiness: Readiness) {
+    pub fn make_ready(&mut self, ready: M::Ready, readiness: Readiness) {
         if STAMPED {
-            self.step.state.ready[node as usize].store(readiness.bits(), Ordering::Relaxed);
+            self.mode.readiness(ready).store(readiness.bits(), Ordering::Relaxed);
         }
-        if SHARED && self.step.plan.costs.is_expensive(node) {
-            self.seat.shared.push(node);
-            self.n_offered += 1;
+        if SHARED && self.plan.costs.is_expensive(M::node(ready)) {
+            self.state.expensive.push(ready);
         } else {
-            self.seat.local.push(node);
+            self.state.local.push(ready);
         }
     }
 
-    /// Calls for help where this worker has more than it can begin at once.
+    /// Lets others take what is worth it, and calls for help where this worker has more than it can begin at once.
     #[inline]
-    fn offer(&mut self) {
+    fn publish(&mut self) {
         if !SHARED {
             return;
         }
-        if self.n_offered > 0 {
-            self.n_offered = 0;
+        let state = &mut *self.state;
+        if !state.expensive.is_empty() {
+            state.expensive.drain(..).for_each(|ready| state.shared.push(ready));
             // One expensive node alone is this worker's own next.
-            if self.seat.shared.len() > 1 {
+            if state.shared.len() > 1 {
                 self.step.announce(self.worker);
             }
         }
-        if self.seat.local.len() >= self.spill_at {
+        if self.state.local.len() >= self.spill_at {
             self.spill();
         }
     }
@@ -258,107 +332,39 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
     /// Offers the older half of a long local stack, if its nodes are worth taking.
     #[cold]
     fn spill(&mut self) {
-        let half = self.seat.local.len() / 2;
-        let costs = &self.step.plan.costs;
-        let ticks: u64 = self.seat.local[..half].iter().map(|&node| u64::from(costs.ticks(node))).sum();
+        let state = &mut *self.state;
+        let half = state.local.len() / 2;
+        let costs = &self.plan.costs;
+        let ticks: u64 = state.local[..half].iter().map(|ready| u64::from(costs.ticks(M::node(*ready)))).sum();
         if ticks / half as u64 >= u64::from(TAKEN_TICKS) && self.step.env.pool.n_free() > 0 {
             // Taken from the other end by thieves: the oldest first.
-            for node in self.seat.local.drain(..half) {
-                self.seat.shared.push(node);
-            }
+            state.local.drain(..half).for_each(|ready| state.shared.push(ready));
             self.step.announce(self.worker);
             self.spill_at = SPILL_AT;
         } else {
-            self.spill_at = 2 * self.seat.local.len();
+            self.spill_at = 2 * state.local.len();
         }
     }
-}
 
-/// Splits the work of the node that runs.
-pub(super) struct OpSharder<'a> {
-    pub step: &'a Step<'a>,
-    pub node: u32,
-    pub worker: usize,
-}
-
-/// Shorter shards are not worth handing to another thread.
-const MIN_SHARD_NS: u64 = 10_000;
-/// Shards per thread: more even out threads of unequal speed, fewer keep kernels in their best shapes.
-const SHARDS_PER_THREAD: usize = 2;
-
-impl Sharder for OpSharder<'_> {
-    fn n_workers(&self) -> usize {
-        self.step.env.pool.n_free() + 1
+    /// The error of a kernel that set no value for an output that is used.
+    #[cold]
+    pub fn left_unset(&self, node: u32, port: usize) -> Stop {
+        let info = &self.plan.infos[node as usize];
+        Stop::error(ExecuteError::MissingOutput { node: info.name.to_string(), op: info.op.to_string(), port })
     }
-
-    fn parallel_for(&self, total: usize, cost_per_unit_ns: u64, body: &(dyn Fn(Range<usize>) + Sync)) {
-        let n_workers = self.n_workers();
-        let worth = (total as u64).saturating_mul(cost_per_unit_ns) / MIN_SHARD_NS;
-        let n_shards = if n_workers == 1 { 1 } else { (worth as usize).min(n_workers * SHARDS_PER_THREAD) };
-        if n_shards <= 1 {
-            if total > 0 {
-                body(0..total);
-            }
-            return;
-        }
-        let tag = ShardTag {
-            scope: crate::run::pool::Job::scope(self.step),
-            site: self.step.plan.nodes[self.node as usize].shard_site,
-            node: events::NodeId::new(self.step.plan.infos[self.node as usize].event_id),
-        };
-        let caller_may_help = || {
-            if self.worker != 0 {
-                self.step.caller().notify();
-            }
-        };
-        run_shards(self.step.env.pool, tag, total, n_shards, caller_may_help, body);
-    }
-}
-
-/// The end of an asynchronous kernel, if one ended: whose, with its outputs in `outputs` and what its consumers are
-/// told. `stamp` becomes the present.
-pub(super) fn finished<const STAMPED: bool>(
-    step: &Step<'_>,
-    outputs: &mut [Slot],
-    stamp: &mut u64,
-) -> Result<Option<(ExecutionTag, Readiness)>, Stop> {
-    if step.is_halted() {
-        return Err(Stop::Halted);
-    }
-    let Some(Finished { tag, result }) = step.state.parking.take() else { return Ok(None) };
-    let values = result.map_err(|error| Stop::error(refused(step, tag.node, &[], error)))?;
-    let n_outputs = step.plan.nodes[tag.node as usize].n_outputs as usize;
-    outputs[..n_outputs].iter_mut().zip(values).for_each(|(slot, value)| *slot = value);
-    if !STAMPED {
-        return Ok(Some((tag, Readiness::UNKNOWN)));
-    }
-    *stamp = events::clock::now();
-    let event_id = step.plan.infos[tag.node as usize].event_id;
-    if let Some(parked) = tag.parked {
-        parked.emit(step.traced_step, event_id);
-    }
-    if let Some(arrival) = tag.arrival {
-        arrival.unblocked(*stamp);
-    }
-    Ok(Some((tag, Readiness::new(event_id, *stamp))))
 }
 
 #[cold]
-pub(super) fn refused(step: &Step<'_>, node: u32, inputs: &[Slot], source: KernelError) -> ExecuteError {
+fn refused(step: &Step<'_>, node: u32, inputs: &[Slot], source: KernelError) -> Stop {
     let info = &step.plan.infos[node as usize];
     let shapes: Vec<String> = inputs.iter().flatten().map(|t| format!("{}{}", t.dtype(), t.shape())).collect();
     let inputs = if shapes.is_empty() { String::new() } else { format!(", inputs {}", shapes.join(" ")) };
-    ExecuteError::Kernel { node: info.name.to_string(), op: info.op.to_string(), inputs, source: Box::new(source) }
+    let (node, op) = (info.name.to_string(), info.op.to_string());
+    Stop::error(ExecuteError::Kernel { node, op, inputs, source: Box::new(source) })
 }
 
 #[cold]
-pub(super) fn left_unset(step: &Step<'_>, node: u32, port: usize) -> ExecuteError {
-    let info = &step.plan.infos[node as usize];
-    ExecuteError::MissingOutput { node: info.name.to_string(), op: info.op.to_string(), port }
-}
-
-#[cold]
-pub(super) fn panicked(step: &Step<'_>, node: u32, payload: &(dyn Any + Send)) -> ExecuteError {
+fn panicked(step: &Step<'_>, node: u32, payload: &(dyn Any + Send)) -> ExecuteError {
     let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "(no text)".to_owned());
     let info = &step.plan.infos[node as usize];

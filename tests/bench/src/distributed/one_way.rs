@@ -4,6 +4,7 @@ use ::distributed::{Master, Session};
 use ::engine::graph::Graph;
 use ::engine::{DType, PartialShape};
 use ::events::clock;
+use engine::session::Steps;
 
 use crate::report::BenchError;
 

@@ -13,7 +13,7 @@ use super::rules::{MAX_OUTPUTS, MAX_STEPS, is_exposed, is_fusable, is_same_place
 use crate::compile::CompileError;
 use crate::compile::passes::PassContext;
 use crate::compile::{Source, Uses, WorkGraph, WorkId, WorkNode};
-use crate::kernels::fused::fused_op;
+use crate::kernels::formula::fused_op;
 use crate::ops::{Effect, OpKind};
 
 /// Nodes that a search for a way around looks at, at most; then the clusters stay two.

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::cluster::Clusters;
 use crate::compile::{Source, Uses, WorkGraph, WorkId, WorkNode};
+use crate::geometry::axis;
 
 /// A part of a value along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,18 +86,11 @@ fn serves_clusters(graph: &WorkGraph, uses: &Uses, clusters: &Clusters, id: Work
     })
 }
 
-/// An axis that may be counted from behind.
-fn axis_of(axis: i64, rank: usize) -> Option<usize> {
-    let rank = rank as i64;
-    let axis = if axis < 0 { axis + rank } else { axis };
-    usize::try_from(axis).ok().filter(|axis| (*axis as i64) < rank)
-}
-
 /// The windows of a `Split`.
 fn split(graph: &WorkGraph, node: &WorkNode) -> Option<(Source, Vec<Window>)> {
-    let [axis] = graph.constant_ints(node.inputs[0])?[..] else { return None };
+    let [along] = graph.constant_ints(node.inputs[0])?[..] else { return None };
     let dims = node.outputs().first()?.shape.dims()?;
-    let axis = axis_of(axis, dims.len())?;
+    let axis = axis(along, dims.len()).ok()?;
     let size = dims[axis]? as i64;
     let window = |i: usize| Window { axis: axis as i64, begin: i as i64 * size, size };
     Some((node.inputs[1], (0..node.outputs().len()).map(window).collect()))
@@ -126,8 +120,8 @@ fn join(
     id: WorkId,
     node: &WorkNode,
 ) -> Option<(i64, SmallVec<[WorkId; 4]>)> {
-    let (axis, values) = node.inputs.split_last()?;
-    let [axis] = graph.constant_ints(*axis)?[..] else { return None };
+    let (along, values) = node.inputs.split_last()?;
+    let [along] = graph.constant_ints(*along)?[..] else { return None };
     let results: Option<SmallVec<[WorkId; 4]>> = values.iter().map(|value| value.node()).collect();
     let results = results.filter(|results| results.len() > 1)?;
     let first = *results.first()?;
@@ -142,6 +136,6 @@ fn join(
         clusters.number(*result) == Some(number) && is_only && !uses.is_wanted(*result)
     };
     let at = graph.get(first)?;
-    let axis = axis_of(axis, at.outputs()[0].shape.rank()?)?;
+    let axis = axis(along, at.outputs()[0].shape.rank()?).ok()?;
     (at.device == node.device && results.iter().all(is_for_it)).then_some((axis as i64, results))
 }

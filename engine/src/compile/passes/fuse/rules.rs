@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::compile::{Source, Uses, WorkGraph, WorkId, WorkNode};
 use crate::dtype::DType;
 use crate::graph::Attr;
-use crate::kernels::fused::{FusedOp, fused_op};
+use crate::kernels::formula::{Operands, fused_op};
 use crate::shape::PartialShape;
 
 /// Steps of one program.
@@ -25,7 +25,10 @@ pub(super) fn is_fusable(graph: &WorkGraph, node: &WorkNode) -> bool {
         Some(Attr::Str(v)) => v == value,
         _ => true,
     };
-    let n_fits = if def.op == FusedOp::AddN { node.inputs.len() >= 2 } else { node.inputs.len() == def.n_operands };
+    let n_fits = match def.operands {
+        Operands::Several => node.inputs.len() >= 2,
+        _ => node.inputs.len() == def.n_operands,
+    };
     let repeats = |source: &Source| {
         graph.port(*source).is_some_and(|(dtype, shape)| dtype == output.dtype && repeats_whole(shape, &output.shape))
     };

@@ -46,7 +46,7 @@ fn is_resident(kind: K) -> bool {
 
 /// Ops that write into an input's memory where nobody else needs it.
 pub(super) fn writes_in_place(op: &str) -> bool {
-    op == "_FusedElementwise" || crate::kernels::fused::fused_op(op).is_some()
+    op == "_FusedElementwise" || crate::kernels::formula::fused_op(op).is_some()
 }
 
 impl Lives {

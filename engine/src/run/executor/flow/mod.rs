@@ -6,11 +6,11 @@
 //! rules of the primitives are in [`transitions`].
 
 mod counts;
+mod mode;
 mod state;
 mod sync;
 mod transitions;
-mod worker;
 
 use crate::compile::plan::merge;
+pub(super) use mode::Frames;
 pub(crate) use state::FlowState;
-pub(super) use worker::run;

@@ -10,13 +10,13 @@ use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crossbeam_deque::Stealer;
 use parking_lot::Mutex;
 
 use crate::compile::plan::Plan;
 use crate::compile::plan::frames::FlowPlan;
 use crate::kernel::Slot;
-use crate::run::executor::seat::{Seat, Slots};
+use crate::run::executor::slots::Slots;
+use crate::run::executor::workers::Workers;
 
 /// One iteration of a frame's instance.
 pub(crate) struct Iteration {
@@ -28,7 +28,7 @@ pub(crate) struct Iteration {
     spec: u32,
     /// By node of the frame: see `counts`.
     pub counts: Box<[AtomicU32]>,
-    /// As `State::ready`.
+    /// As `FlatState::ready`.
     pub ready: Box<[AtomicU64]>,
     pub slots: Slots,
     /// Its number in its frame.
@@ -109,6 +109,13 @@ reference!(
 );
 
 impl IterationRef {
+    /// The iteration, as long as the state that it is of.
+    #[inline(always)]
+    pub fn within(self, _: &FlowState) -> &Iteration {
+        // SAFETY: the state's memory frees nothing before the state ends.
+        unsafe { self.0.as_ref() }
+    }
+
     /// What an atomic pointer of this module, or [`IterationRef::as_ptr`] of the same step, gave.
     ///
     /// # Safety
@@ -163,8 +170,7 @@ pub(crate) struct Ready {
 /// The control-flow part of a step's state.
 pub(crate) struct FlowState {
     pub root: IterationRef,
-    pub seats: Box<[Mutex<Seat<Ready>>]>,
-    pub stealers: Box<[Stealer<Ready>]>,
+    pub workers: Workers<Ready>,
     memory: Mutex<Memory>,
 }
 
@@ -177,8 +183,7 @@ struct Memory {
 }
 
 impl FlowState {
-    pub fn new(plan: &Plan, flow: &FlowPlan, n_seats: usize) -> FlowState {
-        let seats: Box<[Seat<Ready>]> = std::iter::repeat_with(|| Seat::new(plan)).take(n_seats).collect();
+    pub fn new(plan: &Plan, flow: &FlowPlan, n_workers: usize) -> FlowState {
         let n_frames = flow.frames.len();
         let mut memory = Memory {
             iterations: Vec::new(),
@@ -189,12 +194,7 @@ impl FlowState {
         // The sink and the fetches are numbered after all frames' nodes: the root has the tables of the whole plan.
         let n_children = flow.frames[0].n_children as usize;
         let root = memory.add_iteration(Iteration::new(0, (0, plan.pending.len()), (0, plan.n_slots), n_children));
-        let state = FlowState {
-            root,
-            stealers: seats.iter().map(|seat| seat.shared.stealer()).collect(),
-            seats: seats.into_iter().map(Mutex::new).collect(),
-            memory: Mutex::new(memory),
-        };
+        let state = FlowState { root, workers: Workers::new(plan, n_workers), memory: Mutex::new(memory) };
         state.reset(plan);
         state
     }
@@ -216,9 +216,7 @@ impl FlowState {
 
     /// Drops what a step that ended early left behind. Nobody runs nodes.
     pub fn clear(&mut self) {
-        for seat in &mut self.seats {
-            seat.get_mut().clear();
-        }
+        self.workers.clear();
         let memory = self.memory.get_mut();
         memory.free_iterations.iter_mut().for_each(Vec::clear);
         memory.free_frames.iter_mut().for_each(Vec::clear);

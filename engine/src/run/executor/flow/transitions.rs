@@ -9,30 +9,31 @@
 use std::sync::atomic::Ordering;
 
 use super::counts;
+use super::mode::Frames;
 use super::state::{FrameControl, FrameRef, IterationRef, Ready};
-use super::worker::Worker;
 use crate::compile::plan::frames::FlowKind;
 use crate::run::executor::error::Stop;
+use crate::run::executor::worker::Worker;
 use crate::trace::Readiness;
 
-impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
-    /// An execution is over, its outputs in the seat: delivers them where they belong, counts, and lets go of its
+impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'a, Frames<'a>, SHARED, STAMPED> {
+    /// An execution is over, its outputs in the worker's state: delivers them where they belong, counts, and lets go of its
     /// iteration.
     #[inline]
     pub fn propagate(&mut self, ready: Ready, readiness: Readiness) -> Result<(), Stop> {
         let Ready { iteration, node, is_dead } = ready;
-        let flow = self.flow.nodes[node as usize];
+        let flow = self.mode.flow.nodes[node as usize];
         match flow.kind {
             FlowKind::Enter => {
-                let frame = self.state.enter(self.plan, self.flow, iteration, flow.arg);
+                let frame = self.mode.state.enter(self.plan, self.mode.flow, iteration, flow.arg);
                 if let Some(first) = frame.first() {
-                    let n_ready = self.deliver(first, node, is_dead, readiness)?;
+                    let n_ready = self.deliver_in(first, node, is_dead, readiness)?;
                     self.hold(first, n_ready as i32 - 1)?;
                 }
                 self.hold(iteration, -1)?;
             }
             FlowKind::ConstantEnter => {
-                let frame = self.state.enter(self.plan, self.flow, iteration, flow.arg);
+                let frame = self.mode.state.enter(self.plan, self.mode.flow, iteration, flow.arg);
                 self.add_invariant(frame, node, is_dead, readiness)?;
                 self.hold(iteration, -1)?;
             }
@@ -41,7 +42,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
                     && let Some(parent) = frame.parent()
                 {
                     frame.live_exits[flow.arg as usize].store(true, Ordering::Relaxed);
-                    let n_ready = self.deliver(parent, node, false, readiness)?;
+                    let n_ready = self.deliver_in(parent, node, false, readiness)?;
                     self.hold(parent, n_ready as i32)?;
                 }
                 self.hold(iteration, -1)?;
@@ -53,11 +54,10 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
                 self.hold(iteration, -1)?;
             }
             _ => {
-                let n_ready = self.deliver(iteration, node, is_dead, readiness)?;
+                let n_ready = self.deliver_in(iteration, node, is_dead, readiness)?;
                 self.hold(iteration, n_ready as i32 - 1)?;
             }
         }
-        self.done();
         Ok(())
     }
 
@@ -72,12 +72,12 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
 
     /// Delivers a value that does not change to all iterations there are, and notes it for those to come.
     fn add_invariant(&mut self, frame: FrameRef, node: u32, is_dead: bool, readiness: Readiness) -> Result<(), Stop> {
-        let value = self.seat.outputs[0].take();
+        let value = self.state.outputs[0].take();
         let mut control = frame.control.lock();
         let iterations = control.iterations.clone();
         for iteration in &iterations {
-            self.seat.outputs[0] = value.clone();
-            let n_ready = self.deliver(*iteration, node, is_dead, readiness)?;
+            self.state.outputs[0] = value.clone();
+            let n_ready = self.deliver_in(*iteration, node, is_dead, readiness)?;
             // Not its last hold: the frame misses this `Enter`.
             counts::hold::<SHARED>(&iteration.holds, n_ready as i32);
         }
@@ -96,7 +96,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             None => self.begin_next(iteration, node, readiness)?,
         };
         if let Some(next) = next {
-            let n_ready = self.deliver(next, node, false, readiness)?;
+            let n_ready = self.deliver_in(next, node, false, readiness)?;
             // Not its last hold: its predecessor, this iteration, has not ended.
             counts::hold::<SHARED>(&next.holds, n_ready as i32);
         }
@@ -112,18 +112,20 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         readiness: Readiness,
     ) -> Result<Option<IterationRef>, Stop> {
         let Some(frame) = iteration.frame() else { return Ok(None) };
-        let value = self.seat.outputs[0].take();
+        let value = self.state.outputs[0].take();
         let mut control = frame.control.lock();
         let next = match iteration.next() {
             Some(next) => next,
-            None if control.iterations.len() >= self.flow.frames[frame.spec as usize].parallel_iterations as usize => {
+            None if control.iterations.len()
+                >= self.mode.flow.frames[frame.spec as usize].parallel_iterations as usize =>
+            {
                 control.deferred.push((node, value));
                 return Ok(None);
             }
             None => self.begin_iteration(frame, &mut control, readiness)?,
         };
         drop(control);
-        self.seat.outputs[0] = value;
+        self.state.outputs[0] = value;
         Ok(Some(next))
     }
 
@@ -135,18 +137,18 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         readiness: Readiness,
     ) -> Result<IterationRef, Stop> {
         // Kept by its predecessor, or where that has ended by whoever retired it.
-        let iteration = self.state.take_iteration(self.plan, self.flow, frame, control.n_started, 1);
+        let iteration = self.mode.state.take_iteration(self.plan, self.mode.flow, frame, control.n_started, 1);
         control.n_started += 1;
         let mut n_ready = 0;
         let mut deferred = std::mem::take(&mut control.deferred);
         for (node, value) in deferred.drain(..) {
-            self.seat.outputs[0] = value;
-            n_ready += self.deliver(iteration, node, false, readiness)?;
+            self.state.outputs[0] = value;
+            n_ready += self.deliver_in(iteration, node, false, readiness)?;
         }
         control.deferred = deferred;
         for (node, value) in &control.invariants {
-            self.seat.outputs[0] = value.clone();
-            n_ready += self.deliver(iteration, *node, value.is_none(), readiness)?;
+            self.state.outputs[0] = value.clone();
+            n_ready += self.deliver_in(iteration, *node, value.is_none(), readiness)?;
         }
         counts::hold::<SHARED>(&iteration.holds, n_ready as i32);
         if let Some(newest) = control.iterations.back() {
@@ -164,7 +166,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         let mut control = frame.control.lock();
         // It is the oldest: others are kept by their predecessors.
         control.iterations.pop_front();
-        self.state.give_iteration(self.flow, iteration);
+        self.mode.state.give_iteration(self.mode.flow, iteration);
         if !control.deferred.is_empty() {
             self.begin_iteration(frame, &mut control, Readiness::UNKNOWN)?;
         }
@@ -180,11 +182,11 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
     #[cold]
     fn end_frame(&mut self, frame: FrameRef) -> Result<(), Stop> {
         let Some(parent) = frame.parent() else { return Ok(()) };
-        let spec = &self.flow.frames[frame.spec as usize];
+        let spec = &self.mode.flow.frames[frame.spec as usize];
         let mut n_ready = 0;
         for (exit, node) in spec.exits.iter().enumerate() {
             if !frame.live_exits[exit].swap(false, Ordering::Relaxed) {
-                n_ready += self.deliver(parent, *node, true, Readiness::UNKNOWN)?;
+                n_ready += self.deliver_in(parent, *node, true, Readiness::UNKNOWN)?;
             }
         }
         {
@@ -193,7 +195,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             control.n_started = 0;
         }
         parent.children[spec.child_idx as usize].store(std::ptr::null_mut(), Ordering::Relaxed);
-        self.state.give_frame(frame);
+        self.mode.state.give_frame(frame);
         self.hold(parent, n_ready as i32 - 1)
     }
 }

@@ -2,10 +2,9 @@
 //! message.
 
 use mpi::ffi;
+use net::NetError;
 
-use crate::NetError;
-
-/// The longest message, bytes. A message counts as lost after [`Limits::silence`](crate::Limits), so it has to be
+/// The longest message, bytes. A message counts as lost after [`Limits::silence`](net::Limits), so it has to be
 /// short.
 pub const MAX_MESSAGE: usize = 4 << 20;
 
@@ -28,7 +27,7 @@ unsafe impl Send for Request {}
 fn check(call: &'static str, code: i32) -> Result<(), NetError> {
     match code {
         0 => Ok(()),
-        code => Err(NetError::Mpi { call, code }),
+        code => Err(NetError::Transport(format!("MPI: {call} failed with code {code}"))),
     }
 }
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::world::{Membership, membership};
-use crate::frame::{BY_MPI, Body};
-use crate::transport::{Transport, check_under_way};
-use crate::{Limits, NetError};
+use net::{Body, Limits, NetError, Transport, check_under_way};
+
+use crate::world::Membership;
 
 /// Another process of the world.
 pub struct Peer {
@@ -18,10 +17,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Parses an offer. `None` where it is malformed, or of another world than this process's.
-    pub(crate) fn from_offer(offer: &[u8]) -> Option<Peer> {
-        let membership = membership()?;
-        let rank = u32::from_le_bytes(offer.strip_prefix(&membership.id)?.try_into().ok()?);
+    /// Parses an address. `None` where it is malformed, or of another world than this process's.
+    pub fn from_address(membership: Arc<Membership>, address: &[u8]) -> Option<Peer> {
+        let rank = u32::from_le_bytes(address.strip_prefix(&membership.id)?.try_into().ok()?);
         (rank < membership.size).then(|| Peer {
             membership,
             rank,
@@ -29,18 +27,9 @@ impl Peer {
             n_sent: AtomicU64::new(0),
         })
     }
-
-    /// The number of bodies that were sent.
-    pub(crate) fn n_sent(&self) -> u64 {
-        self.n_sent.load(Ordering::Relaxed)
-    }
 }
 
 impl Transport for Peer {
-    fn flag(&self) -> u8 {
-        BY_MPI
-    }
-
     fn send(&self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
         check_under_way(self.under_way.load(Ordering::Relaxed).saturating_add(bytes), limits)?;
         let lens: Vec<u64> = body.iter().map(|piece| (**piece).as_ref().len() as u64).collect();
@@ -50,5 +39,9 @@ impl Transport for Peer {
         list.extend(tag.to_le_bytes());
         lens.iter().for_each(|len| list.extend(len.to_le_bytes()));
         Ok(list)
+    }
+
+    fn n_sent(&self) -> u64 {
+        self.n_sent.load(Ordering::Relaxed)
     }
 }

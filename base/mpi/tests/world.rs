@@ -1,13 +1,19 @@
 //! Processes that Open MPI's `mpirun` started send each other bodies by MPI. `STEPSCOPE_MPI` names the python in whose folder it lies.
+#![cfg(feature = "mpi")]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+#[allow(dead_code, reason = "shared with the tests of `net`")]
+#[path = "../../net/tests/connections/peers.rs"]
+mod peers;
 
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use net::mpi::World;
 use net::{Body, Connection, Frame, Handler, Identity, Incoming, Limits, Listener, NetError, Outbox};
+use net_mpi::World;
 
-use crate::peers::{self, Client, serve};
+use peers::{Client, serve};
 
 /// No body is taken from another's memory: all large ones go by MPI.
 fn limits() -> Limits {
@@ -94,7 +100,7 @@ const SIZES: [usize; 8] = [0, 1, 65_535, 65_536, 1 << 20, (4 << 20) + 1, 9 << 20
 
 #[test]
 fn large_bodies_go_by_mpi_and_come_as_they_went() {
-    if let Some(output) = in_world("mpi::large_bodies_go_by_mpi_and_come_as_they_went", 3) {
+    if let Some(output) = in_world("large_bodies_go_by_mpi_and_come_as_they_went", 3) {
         assert!(output.status.success(), "{}", text(&output));
         return;
     }
@@ -117,7 +123,7 @@ fn large_bodies_go_by_mpi_and_come_as_they_went() {
                     assert!(head == [i as u8] && got == wanted, "{n} bytes: {} came", got.len());
                 }
                 let n_large = SIZES.iter().filter(|n| **n >= 64 << 10).count() as u64;
-                assert_eq!((client.outbox().n_by_mpi(), client.outbox().n_lent()), (n_large, 0));
+                assert_eq!((client.outbox().n_by_fabric(), client.outbox().n_lent()), (n_large, 0));
             });
         }
     });
@@ -127,7 +133,7 @@ fn large_bodies_go_by_mpi_and_come_as_they_went() {
 
 #[test]
 fn a_world_ends_with_any_of_its_processes() {
-    if let Some(output) = in_world("mpi::a_world_ends_with_any_of_its_processes", 2) {
+    if let Some(output) = in_world("a_world_ends_with_any_of_its_processes", 2) {
         assert!(!output.status.success(), "{}", text(&output));
         assert!(!text(&output).contains("went on"), "{}", text(&output));
         return;

@@ -1,54 +1,8 @@
-//! What workers have to themselves, and the slots that they share.
+//! The input slots that a step's workers share.
 
 use std::cell::UnsafeCell;
 
-use crossbeam_deque::{Steal, Stealer, Worker};
-
-use crate::compile::plan::Plan;
 use crate::kernel::Slot;
-
-/// What one worker has to itself. Only thread `i` of the pool locks seat `i`, so nobody ever waits for the lock.
-pub(crate) struct Seat<T> {
-    /// Ready nodes that only this worker runs: cheap ones. The last in runs first, while its inputs are in the cache.
-    pub local: Vec<T>,
-    /// Ready nodes that others may take.
-    pub shared: Worker<T>,
-    /// Outputs of the node that runs.
-    pub outputs: Vec<Slot>,
-}
-
-impl<T> Seat<T> {
-    pub fn new(plan: &Plan) -> Seat<T> {
-        Seat {
-            local: Vec::new(),
-            shared: Worker::new_lifo(),
-            outputs: std::iter::repeat_with(|| None).take(plan.max_outputs).collect(),
-        }
-    }
-
-    /// Drops what a step that ended early left behind.
-    pub fn clear(&mut self) {
-        self.local.clear();
-        while self.shared.pop().is_some() {}
-        self.outputs.fill_with(|| None);
-    }
-}
-
-/// A ready node of another worker than `worker`.
-pub(crate) fn steal<T>(stealers: &[Stealer<T>], worker: usize) -> Option<T> {
-    let n = stealers.len();
-    for i in 1..n {
-        let victim = &stealers[(worker + i) % n];
-        loop {
-            match victim.steal() {
-                Steal::Success(ready) => return Some(ready),
-                Steal::Empty => break,
-                Steal::Retry => {}
-            }
-        }
-    }
-    None
-}
 
 /// The input slots of all nodes.
 pub(crate) struct Slots(Box<[UnsafeCell<Slot>]>);

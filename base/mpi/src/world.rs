@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Root as _};
 use mpi::{Threading, environment::Universe};
-use parking_lot::Mutex;
+use net::NetError;
 
-use super::calls::{Communicator, Request};
-use super::sends::Sends;
-use crate::NetError;
-use crate::frame::{Frame, MPI_OFFER};
+use crate::calls::{Communicator, Request};
+use crate::sends::Sends;
 
 /// Bytes of a text that [`World::all_gather`] exchanges, with its length.
 const TEXT_SLOT_BYTES: usize = 512;
@@ -20,9 +18,6 @@ const TEXT_SLOT_BYTES: usize = 512;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The period in which the number of the world's users is polled.
 const POLL_PERIOD: Duration = Duration::from_millis(1);
-
-/// This process's membership, while it is in a world.
-static MEMBERSHIP: Mutex<Option<Arc<Membership>>> = Mutex::new(None);
 
 /// This process's part in the world, which the connections' threads share.
 pub struct Membership {
@@ -38,19 +33,6 @@ pub struct Membership {
     /// The number of [`UseGuard`]s.
     n_users: AtomicUsize,
     is_over: AtomicBool,
-}
-
-/// This process's membership, if it is in a world.
-pub fn membership() -> Option<Arc<Membership>> {
-    MEMBERSHIP.lock().clone()
-}
-
-/// The frame that names this process's world, if it is in one.
-pub fn offer() -> Option<Frame> {
-    let membership = membership()?;
-    let mut head = membership.id.to_vec();
-    head.extend(membership.rank.to_le_bytes());
-    Some(Frame::message(MPI_OFFER, head))
 }
 
 /// Keeps the world alive until it is dropped.
@@ -113,7 +95,7 @@ impl World {
         });
         let shared = Arc::clone(&membership);
         let progress_thread = Some(threads::spawn("net-mpi", move || shared.sends.run())?);
-        *MEMBERSHIP.lock() = Some(Arc::clone(&membership));
+        net::set_fabric(Some(membership.clone()));
         Ok(World { membership, has_left: Arc::default(), progress_thread, universe })
     }
 
@@ -202,7 +184,7 @@ impl LeaveRequest {
 
 impl Drop for World {
     fn drop(&mut self) {
-        MEMBERSHIP.lock().take();
+        net::set_fabric(None);
         self.membership.is_over.store(true, Ordering::SeqCst);
         let are_all_sent = self.membership.sends.end(DRAIN_TIMEOUT);
         while self.membership.n_users.load(Ordering::SeqCst) > 0 {

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use net::{Body, NetError};
 use parking_lot::Mutex;
 use threads::Condvar;
 
-use super::calls::{Communicator, MAX_MESSAGE, Request};
-use crate::NetError;
-use crate::frame::Body;
+use crate::calls::{Communicator, MAX_MESSAGE, Request};
 
 /// The number of tags that every MPI supports.
 const N_TAGS: u32 = 32_767;

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::calls::{MAX_MESSAGE, Request};
-use super::world::{Membership, UseGuard, membership};
-use crate::NetError;
-use crate::outbox::Outbox;
-use crate::transport::BodySource;
+use net::{BodySource, NetError, Outbox};
+
+use crate::calls::{MAX_MESSAGE, Request};
+use crate::world::{Membership, UseGuard};
 
 /// The most messages that are received at once.
 const MAX_REQUESTS: usize = 4;
@@ -31,10 +30,8 @@ pub struct MpiBody {
 }
 
 impl MpiBody {
-    /// Parses a list of pieces; returns the body with its length in bytes. `None` where `list` is malformed, or this
-    /// process is in no world.
-    pub(crate) fn parse(list: &[u8], outbox: &Outbox) -> Option<(MpiBody, u64)> {
-        let membership = membership()?;
+    /// Parses a list of pieces; returns the body with its length in bytes. `None` where `list` is malformed.
+    pub fn parse(membership: Arc<Membership>, list: &[u8], outbox: &Outbox) -> Option<(MpiBody, u64)> {
         let (head, pieces) = list.split_first_chunk::<8>()?;
         let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_le_bytes);
         let (from, tag) = (number(&head[..4])?, number(&head[4..])?);
@@ -96,7 +93,7 @@ impl MpiBody {
         outcome
     }
 
-    /// Waits until all requests are over, or until none has ended for [`Limits::silence`](crate::Limits).
+    /// Waits until all requests are over, or until none has ended for [`Limits::silence`](net::Limits).
     fn wait(&self, requests: &mut Vec<Request>) -> Result<(), NetError> {
         let silence = self.outbox.silence();
         let mut last_progress = threads::now();
