@@ -105,8 +105,11 @@ impl Places {
         let inner = of.dims().get(depth..);
         let inner =
             inner.ok_or_else(|| ShapeError(format!("indices of shape {indices} are deeper than shape {of}")))?;
-        let n: usize = outer.iter().product();
-        let mut offsets = Vec::with_capacity(n);
+        let shape = checked(Shape::new(&[outer, inner].concat()))?;
+        let len = inner.iter().product();
+        // Empty indices have no memory that bounds how many they are; where nothing lies at a place either, none is needed.
+        let n: usize = if depth == 0 && len == 0 { 0 } else { outer.iter().product() };
+        let mut offsets = crate::memory::vec(n).map_err(|error| ShapeError(error.to_string()))?;
         for i in 0..n {
             let mut offset = 0;
             for ((index, size), stride) in values[i * depth..(i + 1) * depth].iter().zip(of.dims()).zip(&strides) {
@@ -118,7 +121,7 @@ impl Places {
             }
             offsets.push(offset);
         }
-        Ok(Places { offsets, len: inner.iter().product(), shape: Shape::new(&[outer, inner].concat()) })
+        Ok(Places { offsets, len, shape })
     }
 }
 
@@ -159,6 +162,10 @@ mod tests {
         let all = Places::new(&of, &[2, 0].into(), &[], Indexing::Nd).unwrap();
         assert_eq!((all.offsets, all.len), (vec![0, 0], 24));
         assert!(Places::new(&of, &[1, 2].into(), &[0, 3], Indexing::Nd).is_err());
+        let absurd: Shape = [1 << 40, 0].into();
+        assert!(Places::new(&of, &absurd, &[], Indexing::Nd).is_err(), "no memory for so many places");
+        let nothing = Places::new(&[0].into(), &absurd, &[], Indexing::Nd).unwrap();
+        assert_eq!((nothing.offsets.len(), nothing.shape.dims()), (0, &[1 << 40, 0][..]));
         assert!(Places::new(&of, &[1].into(), &[-1], Indexing::Rows).is_err());
         assert!(Places::new(&of, &[1, 4].into(), &[0; 4], Indexing::Nd).is_err());
         assert!(Places::new(&of, &Shape::scalar(), &[0], Indexing::Nd).is_err());

@@ -80,6 +80,7 @@ fn dense<T: Float, const N: usize>(
     rule: impl Fn([&mut T; N], T) + Copy + Sync,
 ) {
     let n = g.len();
+    assert!(all.iter().all(|slice| slice.len() == n), "slices of other lengths than the gradient's");
     let all = all.map(DisjointMut::new);
     let body = |units: std::ops::Range<usize>| {
         #[expect(clippy::redundant_locals, reason = "a copy of its own: the rule's numbers stay in registers")]

@@ -18,7 +18,9 @@ use super::step::Step;
 use super::workers::{WorkerState, Workers};
 use crate::compile::plan::cost::TAKEN_TICKS;
 use crate::compile::plan::{DataEdge, NodeRecord, Plan};
-use crate::kernel::{AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, Slot};
+use crate::kernel::{
+    AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, NodeInfo, Slot,
+};
 use crate::trace;
 use crate::trace::Readiness;
 
@@ -32,7 +34,9 @@ pub(super) trait Mode<'a>: Copy + 'a {
     /// The execution of a node that waits for nothing.
     fn root(self, node: u32) -> Self::Ready;
     fn node(ready: Self::Ready) -> u32;
-    /// Where it stands what made an execution ready.
+    /// Whether the execution computes nothing, being on a branch that was not taken.
+    fn is_dead(ready: Self::Ready) -> bool;
+    /// The cell that records which node made an execution ready, and when.
     fn readiness(self, ready: Self::Ready) -> &'a AtomicU64;
     /// The slots of an execution's inputs.
     ///
@@ -167,6 +171,8 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'a, M, SHA
     fn execute(&mut self, mut ready: M::Ready) -> Result<(), Stop> {
         let (step, plan, node) = (self.step, self.plan, M::node(ready));
         let record = &plan.nodes[node as usize];
+        // Once: after the kernel's call it would be read again.
+        let info = &plan.infos[node as usize];
         self.current = node;
         if !STAMPED && record.is_no_op {
             return self.deliver(ready, record, Readiness::UNKNOWN);
@@ -179,8 +185,8 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'a, M, SHA
         }
         let slice = if STAMPED {
             let readiness = Readiness::from_bits(self.mode.readiness(ready).load(Ordering::Relaxed));
-            let (event_id, is_long) = (plan.infos[node as usize].event_id, plan.costs.is_expensive(node));
-            trace::OpSlice::begin(step.traced_step, self.stamp, record.op_site, event_id, readiness, is_long)
+            let is_long = plan.costs.is_expensive(node);
+            trace::OpSlice::begin(step.traced_step, self.stamp, record.op_site, info.event_id, readiness, is_long)
         } else {
             trace::OpSlice::Off
         };
@@ -192,7 +198,7 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'a, M, SHA
                 }
                 true
             }
-            _ => self.compute(ready, record, inputs)?,
+            _ => self.compute(ready, record, info, inputs)?,
         };
         inputs.fill_with(|| None);
         let mut readiness = Readiness::UNKNOWN;
@@ -203,20 +209,26 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'a, M, SHA
                 plan.costs.measured(node, end.saturating_sub(self.stamp));
             }
             self.stamp = end;
-            readiness = Readiness::new(plan.infos[node as usize].event_id, end);
+            readiness = Readiness::new(info.event_id, end);
         }
         if is_over { self.deliver(ready, record, readiness) } else { Ok(()) }
     }
 
     /// Runs the kernel. Whether the execution is over, rather than waiting for something.
     #[inline]
-    fn compute(&mut self, ready: M::Ready, record: &NodeRecord, inputs: &mut [Slot]) -> Result<bool, Stop> {
+    fn compute(
+        &mut self,
+        ready: M::Ready,
+        record: &NodeRecord,
+        info: &NodeInfo,
+        inputs: &mut [Slot],
+    ) -> Result<bool, Stop> {
         let (step, node) = (self.step, M::node(ready));
         let device = &step.env.devices[usize::from(record.device)];
         let mut context = KernelContext {
             inputs,
             outputs: &mut self.state.outputs[..record.n_outputs as usize],
-            node: &self.plan.infos[node as usize],
+            node: info,
             step_id: step.env.step_id,
             traced_step: step.traced_step,
             resources: device.resources(),
@@ -303,7 +315,7 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'a, M, SHA
         if STAMPED {
             self.mode.readiness(ready).store(readiness.bits(), Ordering::Relaxed);
         }
-        if SHARED && self.plan.costs.is_expensive(M::node(ready)) {
+        if SHARED && !M::is_dead(ready) && self.plan.costs.is_expensive(M::node(ready)) {
             self.state.expensive.push(ready);
         } else {
             self.state.local.push(ready);

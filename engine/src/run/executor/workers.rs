@@ -12,7 +12,7 @@ pub(crate) struct WorkerState<T> {
     pub local: Vec<T>,
     /// Ready executions that others may take.
     pub shared: Worker<T>,
-    /// Expensive ones, for `shared` once what made them ready is counted.
+    /// Expensive executions: moved to `shared` once the end of the node that made them ready is counted.
     pub expensive: Vec<T>,
     /// Outputs of the node that runs.
     pub outputs: Vec<Slot>,

@@ -27,6 +27,11 @@ impl<'a> Mode<'a> for &'a FlatState {
     }
 
     #[inline]
+    fn is_dead(_: u32) -> bool {
+        false
+    }
+
+    #[inline]
     fn readiness(self, node: u32) -> &'a AtomicU64 {
         &self.ready[node as usize]
     }

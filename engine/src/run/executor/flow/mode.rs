@@ -37,6 +37,11 @@ impl<'a> Mode<'a> for Frames<'a> {
     }
 
     #[inline]
+    fn is_dead(ready: Ready) -> bool {
+        ready.is_dead
+    }
+
+    #[inline]
     fn readiness(self, Ready { iteration, node, .. }: Ready) -> &'a AtomicU64 {
         &iteration.within(self.state).ready[(node - iteration.first_node) as usize]
     }
