@@ -95,7 +95,7 @@ impl Runnable {
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
         let runnable = Runnable { session, defaulted_nodes };
         if let Some(path) = &step.checkpoint {
-            let missing = checkpoint(path)?.restore(&runnable.session).map_err(|error| fault(path, error))?;
+            let missing = runnable.session.restore(&checkpoint(path)?).map_err(|error| fault(path, error))?;
             for name in missing {
                 note!("warning: {}: it has no variable {name}", path.display());
             }

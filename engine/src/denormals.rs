@@ -9,14 +9,14 @@ use std::marker::PhantomData;
 
 /// While it lives, its thread reads and writes denormal numbers as zero. The mode from before returns with its end,
 /// so that a caller's own arithmetic is unchanged; guards nest.
-pub(crate) struct DenormalsAreZero {
+pub struct DenormalsAreZero {
     before: Option<Control>,
     /// The mode belongs to the thread: the guard must end where it began.
     _not_send: PhantomData<*const ()>,
 }
 
 impl DenormalsAreZero {
-    pub(crate) fn begin() -> DenormalsAreZero {
+    pub fn begin() -> DenormalsAreZero {
         let now = read();
         // Writing the register costs more than reading it; in nested guards nothing changes.
         let before = (now & FLUSH != FLUSH).then_some(now);

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use crate::checkpoint::CheckpointError;
-use crate::gradients::GradientError;
-use crate::graph::{GraphError, ImportError};
 use crate::session::{ExtendError, RunError};
-use crate::tensor::TensorError;
+use engine_core::graph::{GraphError, ImportError};
+use engine_core::tensor::TensorError;
+use engine_ops::gradients::GradientError;
 
 /// Why a program that builds, differentiates, runs or saves graphs fails: what its parts say.
 #[derive(thiserror::Error)]

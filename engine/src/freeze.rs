@@ -6,10 +6,10 @@ use formats::proto::{AttrValue, GraphDef, NodeDef, attr_value::Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
-use crate::dtype::DType;
-use crate::ops::{self, Effect, OpKind};
-use crate::tensor::Tensor;
-use crate::tensor_proto;
+use engine_core::dtype::DType;
+use engine_core::ops::{self, Effect, OpKind};
+use engine_core::tensor::Tensor;
+use engine_core::tensor_proto;
 
 /// Why a graph cannot be frozen.
 #[derive(Debug, thiserror::Error)]

@@ -8,52 +8,30 @@
 //! ([`compile`]) and is run ([`run`]); a [`session`], which does both; and what uses sessions ([`models`], [`training`],
 //! [`tasks`]).
 
-mod array;
-pub mod buffer;
 pub mod checkpoint;
 pub mod compile;
-pub mod convert;
 pub mod data;
 mod denormals;
-pub mod device;
-pub mod dtype;
 mod error;
 pub mod freeze;
-pub mod functions;
-pub mod geometry;
-pub mod gradients;
-pub mod graph;
-pub mod kernel;
-pub mod kernels;
 pub mod layers;
-pub mod lookup;
-pub mod memory;
 pub mod models;
-pub mod numpy;
-pub mod ops;
 pub mod optimizer;
-pub mod philox;
 pub mod prelude;
 pub mod queues;
-pub mod readers;
-pub mod resources;
 pub mod run;
 pub mod schedule;
 pub mod session;
-pub mod shape;
 pub mod slices;
-pub mod strided;
 pub mod tasks;
-pub mod tensor;
-pub mod tensor_list;
-pub mod tensor_proto;
-mod trace;
 pub mod training;
-pub mod window;
 
-pub use dtype::DType;
+pub use engine_core::{
+    DType, Graph, NodeId, Output, PartialShape, Shape, Tensor, buffer, convert, device, dtype, functions, geometry,
+    graph, kernel, lookup, memory, numpy, ops, philox, readers, resources, shape, strided, tensor, tensor_list,
+    tensor_proto, window,
+};
+pub use engine_ops::{gradients, kernels};
+
 pub use error::Error;
-pub use graph::{Graph, NodeId, Output};
 pub use session::{Callable, Numerics, RunOptions, Session, SessionOptions};
-pub use shape::{PartialShape, Shape};
-pub use tensor::Tensor;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::dtype::DType;
-use crate::gradients::{GradientError, gradients};
-use crate::graph::{Graph, GraphError, NodeId, Operand, Output, Value, Var};
-use crate::shape::Shape;
 use crate::slices::{IndexedSlices, known_shape};
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, NodeId, Operand, Output, Value, Var};
+use engine_core::shape::Shape;
+use engine_core::tensor::Tensor;
+use engine_ops::gradients::{GradientError, gradients};
 
 /// How variables follow their gradients `g`; all as TensorFlow's kernels of these names compute it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -228,7 +228,7 @@ impl Optimizer {
             return Ok(Some(slices));
         }
         // Rules that are not linear want each row once; without a way to that the dense gradient is taken.
-        match crate::ops::lookup("Unique") {
+        match engine_core::ops::lookup("Unique") {
             Some(_) => Ok(Some(slices.distinct(g))),
             None => Ok(None),
         }

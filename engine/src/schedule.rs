@@ -25,9 +25,9 @@
 //! # }
 //! ```
 
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output, Value, Var};
 use crate::slices::known_shape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, NodeId, Output, Value, Var};
 
 /// `rate * decay ^ (step / every)`: the rate of a step, of which `step` is the number.
 pub fn exponential_decay(step: Value<'_>, rate: f32, every: f32, decay: f32) -> Value<'_> {

@@ -1,9 +1,9 @@
 //! Gradients of a few rows of a variable, as those of embeddings are; clipping of gradients, dense and of rows.
 
-use crate::graph::{Graph, GraphError, Operand, Output, Value, Var};
-use crate::ops::AttrError;
-use crate::shape::Shape;
-use crate::tensor::Tensor;
+use engine_core::graph::{Graph, GraphError, Operand, Output, Value, Var};
+use engine_core::ops::AttrError;
+use engine_core::shape::Shape;
+use engine_core::tensor::Tensor;
 
 /// The gradient of a variable of which only some rows were read: row `indices[i]` has the gradient `values[i]`, rows
 /// may come more than once.

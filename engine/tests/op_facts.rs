@@ -266,3 +266,13 @@ fn an_effect_in_a_function_runs_whatever_its_name() {
     let failed = session.run(&[("x", Tensor::scalar(f32::NAN))], &["call"], &[]).unwrap_err().to_string();
     assert!(failed.contains("checked"), "{failed}");
 }
+
+#[test]
+fn every_name_of_table_1_is_an_op() {
+    let unknown: Vec<&&str> = ops::aliases::TABLE_1.iter().filter(|name| ops::lookup(name).is_none()).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    for (alias, op) in ops::aliases::ALIASES {
+        assert_eq!(ops::lookup(alias).map(|def| def.name), Some(*op));
+    }
+    assert!(ops::lookup("relu").is_none());
+}

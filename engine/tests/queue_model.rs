@@ -20,7 +20,7 @@ mod sync {
     }
 }
 
-#[path = "../src/queues/attempts.rs"]
+#[path = "../core/src/queues/attempts.rs"]
 mod attempts;
 
 use attempts::{Amount, Attempts, Refusal, Store};

@@ -1,10 +1,5 @@
-//! Checkpoints: the state of a computation on disk, from which it continues after a failure (white paper, section 3.3).
-//!
-//! A checkpoint is named by a prefix, `runs/x/model-1200`. Files written here are safetensors (`safetensors`): one file
-//! `PREFIX.safetensors`, or, of several tasks, `PREFIX-00000-of-00002.safetensors` ... with an index
-//! `PREFIX.safetensors.index.json`, which is written last: where it is, the checkpoint is whole. Each file is
-//! written under another name, synced, renamed, and its folder synced. TensorFlow's tensor bundles and older tables are
-//! read as well (`bundle`, `v1`).
+//! Checkpoints: the state of a computation on disk, from which it continues after a failure (white paper, section 3.3). The files
+//! are [`engine_core::checkpoint`]'s, whose items are here too.
 //!
 //! [`Checkpoint`] reads any of these; [`write_shard`] and [`merge`] write; [`Saver`] keeps the checkpoints of a session:
 //!
@@ -28,33 +23,8 @@
 //! # }
 //! ```
 
-mod bundle;
-pub(crate) mod encode;
-mod error;
-mod files;
-mod keys;
-mod ordered;
-mod reader;
-mod safetensors;
 mod saver;
-pub(crate) mod slice;
 mod snapshot;
-mod state;
-mod state_file;
-mod store;
-mod table;
-mod v1;
-mod write;
 
-pub use error::CheckpointError;
-pub use files::TensorInfo;
-pub(crate) use keys::{saved_kernel, saved_kernels};
-pub use reader::Checkpoint;
+pub use engine_core::checkpoint::*;
 pub use saver::{Restored, Saver, SaverOptions};
-pub use slice::{Slice, SliceSpec};
-pub(crate) use state::as_checkpointed;
-pub use state::{AsCheckpointed, CHECKPOINTED, Checkpointed, Fields};
-pub use store::FileStore;
-#[cfg(feature = "s3")]
-pub use store::ObjectStoreFiles;
-pub use write::{Saved, merge, write_bundle, write_shard};

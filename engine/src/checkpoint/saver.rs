@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::files::{INDEX, SHARD};
 use super::snapshot::{self, Snapshot};
-use super::state_file::{self, StateFile};
-use super::store::FileStore;
-use super::write::{folder_of, merge, sync_folder, write_shard};
 use super::{Checkpoint, CheckpointError};
-use crate::graph::Graph;
 use crate::session::Session;
+use engine_core::checkpoint::FileStore;
+use engine_core::checkpoint::files::{INDEX, SHARD};
+use engine_core::checkpoint::state_file::{self, StateFile};
+use engine_core::checkpoint::write::{folder_of, merge, sync_folder, write_shard};
+use engine_core::graph::Graph;
 
 /// What can be chosen for a [`Saver`]. The default: `model-STEP`, the last 5 are kept, and none is saved but by [`Saver::save`].
 #[derive(Debug, Clone)]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::keys::{KERNEL, VARIABLE, key_of, name_of, saved_kernel};
 use super::{Checkpoint, CheckpointError, Fields, Saved};
-use crate::graph::{Attr, Graph};
-use crate::resources::{ResourceManager, StateKey};
 use crate::session::Session;
+use engine_core::checkpoint::keys::{KERNEL, VARIABLE, key_of, name_of, saved_kernel};
+use engine_core::graph::{Attr, Graph};
+use engine_core::resources::{ResourceManager, StateKey};
 
 /// The state of a session at one moment: for each device the tensors that it saves. Values are shared, not copied.
 pub(super) struct Snapshot {
@@ -51,13 +51,13 @@ impl Snapshot {
     }
 }
 
-impl Checkpoint {
-    /// Gives the values to a session's variables and other state; the names of its variables that are not here.
+impl Session {
+    /// Takes the values of its variables and other state from a checkpoint; the names of its variables that are not there.
     ///
     /// # Errors
     /// They do not fit the session's graph, or are damaged.
-    pub fn restore(&self, session: &Session) -> Result<Vec<String>, CheckpointError> {
-        restore(self, session).map(|(_, missing)| missing)
+    pub fn restore(&self, checkpoint: &Checkpoint) -> Result<Vec<String>, CheckpointError> {
+        restore(checkpoint, self).map(|(_, missing)| missing)
     }
 }
 

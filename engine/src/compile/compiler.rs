@@ -20,13 +20,13 @@ use super::plan::Plan;
 use super::plan::compile::compile;
 use super::{CompileError, Signature, WorkGraph};
 use crate::checkpoint::{CheckpointError, Fields};
-use crate::device::Device;
-use crate::dtype::DType;
-use crate::functions::FunctionError;
-use crate::gradients;
-use crate::graph::{Attr, FuncRef, Graph, GraphError, NodeId, Nodes, Output};
-use crate::kernel::KernelStates;
-use crate::shape::PartialShape;
+use engine_core::device::Device;
+use engine_core::dtype::DType;
+use engine_core::functions::FunctionError;
+use engine_core::graph::{Attr, FuncRef, Graph, GraphError, NodeId, Nodes, Output};
+use engine_core::kernel::KernelStates;
+use engine_core::shape::PartialShape;
+use engine_ops::gradients;
 
 /// What can be chosen for the plans of a graph.
 pub(crate) struct CompileOptions {

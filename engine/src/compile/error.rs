@@ -2,9 +2,9 @@
 
 use super::partition::PartitionError;
 use super::placement::PlacementError;
-use crate::functions::FunctionError;
-use crate::graph::{ControlFlowError, Node, NodeId};
-use crate::kernel::KernelError;
+use engine_core::functions::FunctionError;
+use engine_core::graph::{ControlFlowError, Node, NodeId};
+use engine_core::kernel::KernelError;
 
 /// Why feeds, fetches and targets cannot be compiled to a plan.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::gradients::lower;
-use crate::graph::{FunctionError, Graph, NodeId};
+use engine_core::graph::{FunctionError, Graph, NodeId};
+use engine_ops::gradients::lower;
 
 /// A copy of a graph with the same nodes under the same ids, but for function nodes that steps need: those are lowered,
 /// and what they call follows after the graph's own nodes.

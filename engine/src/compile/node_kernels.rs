@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 
 use super::{CompileError, WorkNode};
 use crate::checkpoint::{CheckpointError, Fields};
-use crate::device::Device;
-use crate::graph::{Attr, NodeId};
-use crate::kernel::{self, AnyKernel, NodeInfo};
-use crate::kernels::numerics;
+use engine_core::device::Device;
+use engine_core::graph::{Attr, NodeId};
+use engine_core::kernel::{self, AnyKernel, NodeInfo};
+use engine_ops::kernels::numerics;
 
 /// What is done about results that are no finite numbers. Element-wise ops are not fused where results are looked at, so that
 /// each has its own name; kernels that hand on what others made (queues, transfers) are left out.

@@ -6,7 +6,7 @@ use super::passes::PassContext;
 use super::pipeline::PIPELINE;
 use super::placement::{Pins, PlacementError, holds_state, place};
 use super::{CompileError, Source, WorkGraph, WorkId, WorkNode};
-use crate::graph::{Node, Nodes};
+use engine_core::graph::{Node, Nodes};
 
 /// Places a whole graph and notes where its nodes with state are; those of `pins` stay where they are.
 ///

@@ -1,6 +1,6 @@
 //! What a step is asked for: the key of a plan.
 
-use crate::graph::{NodeId, Output};
+use engine_core::graph::{NodeId, Output};
 
 /// What a step is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

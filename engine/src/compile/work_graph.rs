@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::compile::CompileError;
-use crate::dtype::DType;
-use crate::graph::{Attr, Node, NodeId, Output, Port};
-use crate::ops::{self, OpKind};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Node, NodeId, Output, Port};
+use engine_core::ops::{self, OpKind};
+use engine_core::shape::PartialShape;
 
 /// The number of a node in a [`WorkGraph`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::files::{FileError, open};
 use super::idx::LabelledImages;
-use crate::tensor::Tensor;
+use engine_core::tensor::Tensor;
 
 const SIDE: usize = 32;
 const PLANE: usize = SIDE * SIDE;
@@ -64,7 +64,7 @@ fn read(path: &Path, source: impl Read, n_labels: usize, limit: u8) -> Result<La
         images.extend((0..PLANE).flat_map(|i| [pixels[i], pixels[PLANE + i], pixels[2 * PLANE + i]]));
     }
     let n = labels.len();
-    let shape_error = |e: crate::tensor::TensorError| FileError::format(path, e.to_string());
+    let shape_error = |e: engine_core::tensor::TensorError| FileError::format(path, e.to_string());
     Ok(LabelledImages {
         images: Tensor::from_vec([n, SIDE, SIDE, 3], images).map_err(shape_error)?,
         labels: Tensor::from_vec([n], labels).map_err(shape_error)?,

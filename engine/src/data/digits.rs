@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use super::shuffle::SplitMix64;
-use crate::tensor::Tensor;
+use engine_core::tensor::Tensor;
 
 const BUNDLED: &[u8] = include_bytes!("../../data/digits.csv.gz");
 /// Pixels of an image.

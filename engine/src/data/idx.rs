@@ -16,10 +16,10 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 
 use super::files::{FileError, open};
-use crate::buffer::Allocator;
-use crate::dtype::DType;
-use crate::shape::Shape;
-use crate::tensor::Tensor;
+use engine_core::buffer::Allocator;
+use engine_core::dtype::DType;
+use engine_core::shape::Shape;
+use engine_core::tensor::Tensor;
 
 /// Bytes of the largest array.
 const MAX_BYTES: usize = 8 << 30;

@@ -1,6 +1,6 @@
 //! Enlarged images: digits of 8x8 pixels as the nets for larger images want them.
 
-use crate::tensor::{Tensor, TensorError};
+use engine_core::tensor::{Tensor, TensorError};
 
 /// Square images of one channel, f32 `[n, from * from]`, enlarged bilinearly to f32 `[n, to, to, 1]`. Pixels are areas: the
 /// images' borders, not their outermost pixels' centres, come to lie on each other.

@@ -22,9 +22,9 @@
 
 mod variables;
 
-use crate::dtype::DType;
-use crate::graph::{NodeId, Output, Padding, Value};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{NodeId, Output, Padding, Value};
+use engine_core::shape::PartialShape;
 pub use variables::{Initial, Variable, VariableScope, Variables};
 
 /// What a layer is for: some do other things in training.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::dtype::DType;
-use crate::graph::{Graph, NodeId, Output, Value, Var};
-use crate::shape::{PartialShape, Shape};
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, NodeId, Output, Value, Var};
+use engine_core::shape::{PartialShape, Shape};
 
 /// How a variable begins.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,10 +1,10 @@
 //! A convolutional net after LeNet (LeCun et al. 1998): two convolutions with pooling, two fully connected layers.
 
 use super::{Input, Network, Tower};
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, Output, Padding};
 use crate::layers::{Initial, Phase, Variables, accuracy, conv2d, dense, dropout, mean_cross_entropy};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, Output, Padding};
+use engine_core::shape::PartialShape;
 
 /// The net's sizes: 5x5 convolutions over square images of one channel.
 #[derive(Debug, Clone)]

@@ -2,10 +2,10 @@
 //! around it from words drawn at random.
 
 use super::{Input, Network, Tower};
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, Output};
 use crate::layers::{Initial, Phase, Variables, embedding};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, Output};
+use engine_core::shape::PartialShape;
 
 /// The sizes.
 #[derive(Debug, Clone)]

@@ -3,11 +3,11 @@
 //! tells of 36,000 for its own Inception.
 
 use super::{Input, Network, Tower};
-use crate::dtype::DType;
-use crate::graph::Padding::{self, Same, Valid};
-use crate::graph::{Graph, GraphError, NodeId, Output};
 use crate::layers::{Initial, Phase, Variables, accuracy, batch_norm, dense, mean_cross_entropy};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::Padding::{self, Same, Valid};
+use engine_core::graph::{Graph, GraphError, NodeId, Output};
+use engine_core::shape::PartialShape;
 
 /// The net's sizes.
 #[derive(Debug, Clone)]

@@ -2,11 +2,11 @@
 //! at each next word. The state carries over from one batch to the next, in variables.
 
 use super::{Input, Network, Tower};
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output, Var, WhileOptions};
 use crate::layers::{Initial, Phase, Variables, dense, embedding};
-use crate::shape::PartialShape;
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, NodeId, Output, Var, WhileOptions};
+use engine_core::shape::PartialShape;
+use engine_core::tensor::Tensor;
 
 /// How the graph goes through time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! A multi-layer perceptron: fully connected layers with rectified linear units, softmax cross entropy on top.
 
 use super::{Input, Network, Tower};
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, Output};
 use crate::layers::{Initial, Phase, Variables, accuracy, dense, mean_cross_entropy};
 use crate::optimizer::Optimizer;
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, Output};
+use engine_core::shape::PartialShape;
 
 /// The shape of a perceptron and of its training.
 #[derive(Debug, Clone)]

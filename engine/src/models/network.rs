@@ -1,9 +1,9 @@
 //! What a network is.
 
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output};
 use crate::layers::{Phase, Variables};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, NodeId, Output};
+use engine_core::shape::PartialShape;
 
 /// One part of a batch.
 #[derive(Debug, Clone)]

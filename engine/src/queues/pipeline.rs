@@ -4,10 +4,10 @@
 //! that it gives back must be started.
 
 use super::runner::QueueRunner;
-use crate::dtype::DType;
-use crate::graph::{Attr, Graph, GraphError, NodeId, Output};
-use crate::shape::PartialShape;
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Graph, GraphError, NodeId, Output};
+use engine_core::shape::PartialShape;
+use engine_core::tensor::Tensor;
 
 /// How batches are made.
 #[derive(Debug, Clone)]

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use crate::graph::{Graph, GraphError, NodeId, Output};
 use crate::run::executor::CancelToken;
 use crate::session::{RunError, RunOptions, Session};
+use engine_core::graph::{Graph, GraphError, NodeId, Output};
 
 /// What the threads of a run share. Clones are the same one.
 #[derive(Clone, Default)]

@@ -6,8 +6,8 @@
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::device::Device;
-pub use crate::kernel::{EdgeKey, Key, Message, Receiver, Rendezvous, RendezvousError};
+use engine_core::device::Device;
+pub use engine_core::kernel::{EdgeKey, Key, Message, Receiver, Rendezvous, RendezvousError};
 
 /// What waits under a key.
 enum Waiting {
@@ -166,8 +166,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::kernel::FrameTag;
-    use crate::tensor::Tensor;
+    use engine_core::kernel::FrameTag;
+    use engine_core::tensor::Tensor;
 
     fn key(edge: &str, iteration: u64) -> Key {
         let edge = EdgeKey::new("/job:a/device:CPU:0", 7, "/job:a/device:CPU:1", edge);

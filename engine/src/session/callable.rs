@@ -7,7 +7,7 @@ use super::error::RunError;
 use super::options::RunOptions;
 use crate::compile::{CompileError, Signature};
 use crate::run::executor::Executable;
-use crate::tensor::Tensor;
+use engine_core::tensor::Tensor;
 
 /// A compiled step of a session: running it looks nothing up.
 pub struct Callable<'s> {

@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 
 use super::error::RunError;
 use crate::compile::{CompileError, Compiler};
-use crate::dtype::DType;
-use crate::graph::FuncRef;
-use crate::kernel::{Cancellation, Functions, KernelError, KernelStates};
 use crate::run::executor::{self, CancelToken, Environment, Executable, ExecuteError, Limits};
 use crate::run::pool::Pool;
-use crate::tensor::Tensor;
-use crate::trace::StepTag;
+use engine_core::dtype::DType;
+use engine_core::graph::FuncRef;
+use engine_core::kernel::{Cancellation, Functions, KernelError, KernelStates};
+use engine_core::tensor::Tensor;
+use engine_core::trace::StepTag;
 
 /// Calls that may be open at once, one within the other.
 const MAX_DEPTH: u32 = 1000;

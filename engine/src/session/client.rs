@@ -18,13 +18,13 @@ use crate::compile::placement::cost_model::NodeRecord;
 use crate::compile::placement::{CostModel, RelaxedRequest};
 use crate::compile::plan::Plan;
 use crate::compile::{CompileError, CompileOptions, Compiler, PassReport, Rewritten, Signature};
-use crate::device::Device;
-use crate::graph::Graph;
-use crate::kernel::KernelStates;
 use crate::run::executor::{self, Environment, Executable, Limits};
 use crate::run::pool::Pool;
-use crate::tensor::Tensor;
-use crate::trace::StepTrace;
+use engine_core::device::Device;
+use engine_core::graph::Graph;
+use engine_core::kernel::KernelStates;
+use engine_core::tensor::Tensor;
+use engine_core::trace::StepTrace;
 
 /// What is executed for some feeds, fetches and targets.
 #[derive(Debug, Clone)]

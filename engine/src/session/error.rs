@@ -1,9 +1,9 @@
 //! Why a session could not run a step.
 
 use crate::compile::CompileError;
-use crate::graph::{GraphError, ImportError};
-use crate::kernel::KernelError;
 use crate::run::executor::ExecuteError;
+use engine_core::graph::{GraphError, ImportError};
+use engine_core::kernel::KernelError;
 
 /// Why a step was not run, or failed. The session stays usable in every case.
 #[derive(Debug, thiserror::Error)]

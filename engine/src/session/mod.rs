@@ -2,7 +2,7 @@
 //!
 //! A [`Session`] compiles each (feeds, fetches, targets) signature it is asked for once, and keeps the plans and the
 //! nodes' kernels. Steps run in their callers' threads, several at once where several threads call; they meet in the
-//! device's containers of variables, which outlive the session and are shared by the sessions of one [`Device`](crate::device::Device).
+//! device's containers of variables, which outlive the session and are shared by the sessions of one [`Device`](engine_core::device::Device).
 //! [`Session::step`] puts a step together from handles or names, [`Session::run`] takes names alone, and [`Session::prepare`]
 //! resolves them once for a step that is run often.
 

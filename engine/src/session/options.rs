@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::compile::partition::TransferOptions;
 use crate::compile::placement::PlacementOptions;
 use crate::compile::{Numerics, Passes, SharedKernels};
-use crate::device::Device;
-use crate::functions::MAX_NODES;
-use crate::kernel::Rendezvous;
 use crate::run::executor::{CancelToken, OnStall};
+use engine_core::device::Device;
+use engine_core::functions::MAX_NODES;
+use engine_core::kernel::Rendezvous;
 
 /// What can be chosen for a session.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub struct SessionOptions {
     /// Threads that a step may use, its caller's included; `None`: the process's pool, as wide as its cores.
     pub threads: Option<usize>,
     /// Bytes that the session's own device hands out at most. All devices of the host together have what
-    /// [`crate::memory::limit`] says.
+    /// [`engine_core::memory::limit`] says.
     pub memory_limit: usize,
     /// Nodes that the graph may have with the bodies of functions in the place of their calls.
     pub max_nodes: usize,

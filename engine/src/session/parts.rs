@@ -8,9 +8,9 @@ use super::error::RunError;
 use super::options::{Meeting, RunOptions, SessionOptions};
 use crate::compile::partition::Part;
 use crate::compile::{CompileError, Passes, Signature, Source};
-use crate::graph::{Graph, ImportError};
 use crate::run::executor::Executable;
-use crate::tensor::Tensor;
+use engine_core::graph::{Graph, ImportError};
+use engine_core::tensor::Tensor;
 
 /// A signature divided among tasks.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub enum PartError {
 
 impl Session {
     /// Divides what a signature needs among the tasks of the session's devices, which may be other processes'
-    /// ([`crate::device::Device::elsewhere`]).
+    /// ([`engine_core::device::Device::elsewhere`]).
     ///
     /// # Errors
     /// What is asked cannot be placed or divided.

@@ -4,8 +4,8 @@ use super::client::Session;
 use super::error::RunError;
 use super::options::RunOptions;
 use crate::compile::Signature;
-use crate::graph::{Graph, GraphError, NodeId, Output, Value};
-use crate::tensor::Tensor;
+use engine_core::graph::{Graph, GraphError, NodeId, Output, Value};
+use engine_core::tensor::Tensor;
 
 /// What names an output of a graph, or a node.
 pub trait Port {

@@ -3,7 +3,7 @@
 use super::client::Session;
 use super::error::RunError;
 use super::options::RunOptions;
-use crate::tensor::Tensor;
+use engine_core::tensor::Tensor;
 
 /// Runs steps of a graph: a [`Session`] of this process, one on the devices of a cluster, or one of a master in another process.
 pub trait Steps {

@@ -4,9 +4,9 @@ use super::{Judge, Task};
 use crate::data::{Batches, Digits, enlarged};
 use crate::models::{Convnet, Inception, MlpOptions, Network};
 use crate::optimizer::Optimizer;
-use crate::shape::Shape;
-use crate::tensor::{Tensor, TensorError};
 use crate::training::{InputMode, TrainingOptions};
+use engine_core::shape::Shape;
+use engine_core::tensor::{Tensor, TensorError};
 
 /// Pixels along an edge of the data set's images.
 const EDGE: usize = 8;

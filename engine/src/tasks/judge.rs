@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::tensor::Tensor;
+use engine_core::tensor::Tensor;
 
 /// What counts as learned.
 #[derive(Debug, Clone)]

@@ -2,8 +2,8 @@
 
 use super::judge::Judge;
 use crate::models::Network;
-use crate::tensor::Tensor;
 use crate::training::TrainingOptions;
+use engine_core::tensor::Tensor;
 
 /// Makes the next batch, in the order of [`Network::inputs`].
 pub type NextBatch = Box<dyn FnMut() -> Vec<Tensor> + Send>;

@@ -4,8 +4,8 @@ use super::{Judge, Task};
 use crate::data::{Draws, Grammar};
 use crate::models::{LanguageModel, SkipGram, Unrolling, VECTORS};
 use crate::optimizer::Optimizer;
-use crate::tensor::{Tensor, TensorError};
 use crate::training::{InputMode, TrainingOptions};
+use engine_core::tensor::{Tensor, TensorError};
 
 /// Seed of the text that models are judged by; training texts have other ones.
 const TEST_SEED: u64 = 0x7e57;

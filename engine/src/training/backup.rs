@@ -7,13 +7,13 @@
 
 use super::options::TrainingOptions;
 use super::tower::{Built, Pushes, Updates, clipped};
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output, Var};
 use crate::layers::Variables;
 use crate::optimizer::Slots;
-use crate::shape::PartialShape;
 use crate::slices::IndexedSlices;
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, NodeId, Output, Var};
+use engine_core::shape::PartialShape;
+use engine_core::tensor::Tensor;
 
 /// What a value is accumulated in, where the variables are.
 struct Accumulator {

@@ -6,12 +6,12 @@ use super::saving::{self, Saving};
 use super::tower::{Built, Pushes, Updates, clipped};
 use super::tower_summaries::{self, TowerSummaries};
 use super::{backup, replicas, summaries};
-use crate::gradients::{GradientError, gradients};
-use crate::graph::{Graph, GraphError, NodeId, Output};
 use crate::layers::{Phase, Variables};
 use crate::models::Network;
 use crate::optimizer::Slots;
 use crate::slices::mean_gradient;
+use engine_core::graph::{Graph, GraphError, NodeId, Output};
+use engine_ops::gradients::{GradientError, gradients};
 
 /// A network in a graph, ready to be trained.
 #[derive(Debug, Clone)]

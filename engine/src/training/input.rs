@@ -2,10 +2,10 @@
 //! paper section 4.6: "input data can be prefetched from disk files while a previous batch of data is still being
 //! processed").
 
-use crate::dtype::DType;
-use crate::graph::{Attr, Graph, GraphError, NodeId, Output};
 use crate::models::Network;
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Graph, GraphError, NodeId, Output};
+use engine_core::shape::PartialShape;
 
 /// Where batches come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,9 +2,9 @@
 
 use super::build::build;
 use super::options::TrainingOptions;
-use crate::gradients::GradientError;
-use crate::graph::{Graph, NodeId, Output};
 use crate::models::MlpOptions;
+use engine_core::graph::{Graph, NodeId, Output};
+use engine_ops::gradients::GradientError;
 
 /// A perceptron in a graph.
 #[derive(Debug, Clone)]

@@ -1,10 +1,10 @@
 //! Replicas that each have the variables: gradients are averaged by collectives, and every replica moves its own.
 
-use crate::dtype::DType;
-use crate::graph::{Attr, Graph, GraphError, NodeId, Output, Value, Var};
-use crate::shape::Shape;
 use crate::slices::{IndexedSlices, known_shape};
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Graph, GraphError, NodeId, Output, Value, Var};
+use engine_core::shape::Shape;
+use engine_core::tensor::Tensor;
 
 /// Gradients of more elements travel alone, as soon as they are there; smaller ones together, up to as many.
 const BUCKET: usize = 256 << 10;
@@ -124,7 +124,7 @@ fn sliced(
     let slices = |(g, gradient): (&Graph, &Output)| IndexedSlices::of(g, *gradient, var);
     let slices = replicas.iter().zip(gradients).map(slices).collect::<Result<Option<Vec<_>>, _>>()?;
     let Some(slices) = slices else { return Ok(None) };
-    let any_shape = [("shape", Attr::Shape(crate::shape::PartialShape::unknown()))];
+    let any_shape = [("shape", Attr::Shape(engine_core::shape::PartialShape::unknown()))];
     let mut gathered = |of: fn(&IndexedSlices) -> Output| {
         let own: Vec<Output> = slices.iter().map(of).collect();
         members(replicas, keys, "CollectiveGather", &own, &any_shape)

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::dtype::DType;
-use crate::graph::{Attr, Graph, Node, NodeId, Output, Value};
-use crate::resources::ResourceManager;
-use crate::shape::PartialShape;
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Graph, Node, NodeId, Output, Value};
+use engine_core::resources::ResourceManager;
+use engine_core::shape::PartialShape;
+use engine_core::tensor::Tensor;
 
 /// The nodes that save and restore.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! What a training step tells of itself, as summary nodes.
 
-use crate::graph::{Graph, Output, Value};
 use crate::layers::Variables;
+use engine_core::graph::{Graph, Output, Value};
 
 pub(super) fn scalars(g: &Graph, loss: Output, accuracy: Option<Output>, rate: Output) -> Value<'_> {
     let mut all = vec![g.scalar_summary("loss", "loss", loss)];

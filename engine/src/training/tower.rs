@@ -2,9 +2,9 @@
 
 use super::input::Began;
 use super::options::TrainingOptions;
-use crate::graph::{Graph, GraphError, NodeId, Output, Var};
 use crate::models::Tower;
 use crate::slices::clip_by_global_norm;
+use engine_core::graph::{Graph, GraphError, NodeId, Output, Var};
 
 /// A tower with its input and its gradients.
 pub(super) struct Built {

@@ -2,12 +2,12 @@
 
 use super::input::Began;
 use super::tower::Built;
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output, Value};
 use crate::layers::Variables;
-use crate::shape::PartialShape;
 use crate::slices::IndexedSlices;
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::{Graph, GraphError, NodeId, Output, Value};
+use engine_core::shape::PartialShape;
+use engine_core::tensor::Tensor;
 
 /// A tower's own summaries. What is fed and run is on its device.
 #[derive(Debug, Clone)]

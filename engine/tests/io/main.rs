@@ -7,3 +7,4 @@ mod fixtures;
 mod pipelines;
 mod queues;
 mod saver;
+mod summary_files;

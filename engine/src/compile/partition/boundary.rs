@@ -12,7 +12,7 @@ use crate::compile::CompileError;
 use crate::compile::NewNode;
 use crate::compile::passes::PassContext;
 use crate::compile::{Source, WorkGraph, WorkId};
-use crate::graph::{Attr, Port};
+use engine_core::graph::{Attr, Port};
 
 /// Puts a `_ToDevice` behind each feed, for each device with its own memory that takes it, and a `_ToHost` behind each value
 /// of such a device that is fetched. Gives how many.

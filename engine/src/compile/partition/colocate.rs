@@ -4,7 +4,7 @@
 
 use crate::compile::CompileError;
 use crate::compile::{Source, WorkGraph, WorkId};
-use crate::ops::OpKind;
+use engine_core::ops::OpKind;
 
 /// # Errors
 /// Nodes wait for each other.

@@ -22,10 +22,10 @@ use super::frames::{Frame, Frames, ROOT};
 use crate::compile::CompileError;
 use crate::compile::NewNode;
 use crate::compile::{Source, WorkGraph, WorkId};
-use crate::dtype::DType;
-use crate::graph::{Attr, Port};
-use crate::shape::{PartialShape, Shape};
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Port};
+use engine_core::shape::{PartialShape, Shape};
+use engine_core::tensor::Tensor;
 
 /// The `Merge` of each control loop, by frame and device.
 #[derive(Default)]

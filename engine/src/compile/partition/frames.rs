@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use crate::compile::CompileError;
 use crate::compile::{WorkGraph, WorkId};
-use crate::graph::Attr;
-use crate::ops::OpKind;
+use engine_core::graph::Attr;
+use engine_core::ops::OpKind;
 
 /// The number of a frame; 0 is outside of all loops.
 pub(super) type Frame = u32;

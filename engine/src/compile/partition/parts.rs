@@ -7,7 +7,7 @@ use formats::proto::{FunctionDefLibrary, GraphDef, VersionDef};
 use super::error::PartitionError;
 use crate::compile::passes::dump::placeholder;
 use crate::compile::{Source, WorkGraph, WorkId};
-use crate::device::{Device, DeviceName};
+use engine_core::device::{Device, DeviceName};
 
 /// What one task does of a step. Its `_Send` and `_Recv` nodes meet those of the other tasks' parts.
 #[derive(Debug, Clone)]

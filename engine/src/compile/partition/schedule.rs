@@ -19,7 +19,7 @@ use crate::compile::passes::PassContext;
 use crate::compile::placement::simulate::{Outcome, Simulation};
 use crate::compile::placement::{Costs, fixed_simulation};
 use crate::compile::{WorkGraph, WorkId};
-use crate::ops::OpKind;
+use engine_core::ops::OpKind;
 
 /// Adds the control edges; gives how many. `is_outside` tells the nodes outside of all loops: only their receives are
 /// delayed, and only by their like.

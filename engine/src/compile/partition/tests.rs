@@ -9,9 +9,9 @@ use crate::compile::Signature;
 use crate::compile::WorkId;
 use crate::compile::placement::simulate::Outcome;
 use crate::compile::placement::{self, Costs, Pins, PlacementOptions, fixed_simulation};
-use crate::device::Device;
-use crate::graph::{Graph, Output};
-use crate::tensor::Tensor;
+use engine_core::device::Device;
+use engine_core::graph::{Graph, Output};
+use engine_core::tensor::Tensor;
 
 /// A graph's simulated step, divided as its nodes ask, and how many receives wait for something.
 fn simulated(g: &Graph, fetch: Output, devices: &[Arc<Device>], delays_receives: bool) -> (Outcome, usize) {

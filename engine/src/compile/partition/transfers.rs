@@ -11,10 +11,10 @@ use super::frames::{Frame, Frames, ROOT};
 use crate::compile::passes::PassContext;
 use crate::compile::{CompileError, NewNode, Pair};
 use crate::compile::{Source, WorkGraph, WorkId};
-use crate::device::Device;
-use crate::dtype::DType;
-use crate::graph::Attr;
-use crate::kernels::transfer::LOSSY;
+use engine_core::device::Device;
+use engine_core::dtype::DType;
+use engine_core::graph::Attr;
+use engine_ops::kernels::transfer::LOSSY;
 
 /// What is needed on another device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

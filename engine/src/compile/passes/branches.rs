@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 
 use super::{PassContext, Redirects, Source, Uses, WorkGraph, WorkId};
 use crate::compile::CompileError;
-use crate::graph::{Attr, Node};
-use crate::ops::{self, OpKind as K};
-use crate::tensor::Tensor;
+use engine_core::graph::{Attr, Node};
+use engine_core::ops::{self, OpKind as K};
+use engine_core::tensor::Tensor;
 
 /// The pass.
 pub(in crate::compile) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, CompileError> {

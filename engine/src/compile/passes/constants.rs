@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 
 use super::{NewNode, Source, WorkGraph, WorkId, WorkNode};
 use crate::compile::CompileError;
-use crate::graph::{Attr, Node, Port};
-use crate::ops::{self, OpKind};
-use crate::shape::PartialShape;
-use crate::tensor::Tensor;
+use engine_core::graph::{Attr, Node, Port};
+use engine_core::ops::{self, OpKind};
+use engine_core::shape::PartialShape;
+use engine_core::tensor::Tensor;
 
 impl WorkGraph {
     /// The value of a source that is a constant's.

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use super::{PassContext, Redirects, WorkGraph, WorkId, WorkNode};
 use crate::compile::CompileError;
-use crate::graph::Attr;
-use crate::tensor::Tensor;
+use engine_core::graph::Attr;
+use engine_core::tensor::Tensor;
 
 /// The pass.
 pub(in crate::compile) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, CompileError> {

@@ -8,7 +8,7 @@ use formats::proto::{AttrValue, GraphDef, NodeDef, VersionDef};
 use prost::Message;
 
 use super::{Source, WorkFeed, WorkGraph, WorkId};
-use crate::tensor_proto;
+use engine_core::tensor_proto;
 
 impl WorkGraph {
     /// The graph's definition. Feeds are placeholders named `feed/NAME` where the name they stand for is a node's.

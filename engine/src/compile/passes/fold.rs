@@ -12,16 +12,16 @@ use smallvec::SmallVec;
 
 use super::region::conditional;
 use super::{NewNode, PassContext, Redirects, Source, Uses, WorkGraph, WorkId, WorkNode};
-use crate::buffer::Allocator;
 use crate::compile::CompileError;
 use crate::denormals::DenormalsAreZero;
-use crate::dtype::DType;
-use crate::graph::{Attr, Node, Port};
-use crate::kernel::{
+use engine_core::buffer::Allocator;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Node, Port};
+use engine_core::kernel::{
     self, AnyKernel, FrameTag, KernelContext, NoFunctions, NoRendezvous, NodeInfo, Serial, Slot, StepCancellation,
 };
-use crate::resources::ResourceManager;
-use crate::tensor::Tensor;
+use engine_core::resources::ResourceManager;
+use engine_core::tensor::Tensor;
 
 /// Larger values are not kept in the graph.
 pub const MAX_BYTES: usize = 1 << 20;

@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use super::{PassContext, Source, Uses, WorkGraph, WorkId, WorkNode};
 use crate::compile::CompileError;
-use crate::dtype::DType;
-use crate::graph::{Attr, Node};
-use crate::ops;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Node};
+use engine_core::ops;
 
 /// The pass.
 pub(in crate::compile) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, CompileError> {

@@ -10,11 +10,11 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{NewNode, PassContext, Source, WorkGraph, WorkId, WorkNode};
 use crate::compile::CompileError;
-use crate::dtype::DType;
-use crate::graph::{Attr, Port};
-use crate::kernels::packed_elements;
-use crate::ops::OpKind;
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Port};
+use engine_core::ops::OpKind;
+use engine_core::shape::PartialShape;
+use engine_ops::kernels::packed_elements;
 
 /// Products outside of loops for which packing once is worth it.
 const MIN_PRODUCTS: usize = 4;

@@ -8,9 +8,9 @@ use super::memory::PeakEstimate;
 use crate::compile::partition::TransferOptions;
 use crate::compile::placement::{Pins, PlacementOptions, RelaxedRequest};
 use crate::compile::{CompileError, Signature, WorkGraph, WorkNode};
-use crate::device::Device;
-use crate::graph::Graph;
-use crate::kernel;
+use engine_core::device::Device;
+use engine_core::graph::Graph;
+use engine_core::kernel;
 
 /// One step of the pipeline.
 pub struct Pass {

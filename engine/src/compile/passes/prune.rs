@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 
 use super::{PassContext, Source, WorkFeed, WorkGraph, WorkId, WorkNode};
 use crate::compile::{CompileError, Signature};
-use crate::dtype::DType;
-use crate::functions;
-use crate::graph::{GraphError, Node, NodeId, Nodes, Output};
-use crate::ops::OpKind;
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::functions;
+use engine_core::graph::{GraphError, Node, NodeId, Nodes, Output};
+use engine_core::ops::OpKind;
+use engine_core::shape::PartialShape;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mark {

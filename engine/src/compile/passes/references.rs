@@ -1,6 +1,6 @@
 //! References: what reads the value of one of TensorFlow's first variables gets a node that reads it, then.
 //!
-//! An output such as `Variable`'s is the variable itself ([`crate::ops::ArgDef::is_ref`]); ops that update it take it as
+//! An output such as `Variable`'s is the variable itself ([`engine_core::ops::ArgDef::is_ref`]); ops that update it take it as
 //! it is, every other op takes its value at the time when it runs. So the read waits for what its reader waits for.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use smallvec::{SmallVec, smallvec};
 use super::NewNode;
 use super::{PassContext, Source, WorkGraph, WorkId};
 use crate::compile::CompileError;
-use crate::graph::{Attr, Port};
-use crate::ops::{ArgDef, ArgType, OpKind as K};
+use engine_core::graph::{Attr, Port};
+use engine_core::ops::{ArgDef, ArgType, OpKind as K};
 
 /// Whether the argument at a position is a reference. Ops with references have no lists before them.
 fn is_ref(args: &[ArgDef], at: usize) -> bool {

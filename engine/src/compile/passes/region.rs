@@ -1,7 +1,7 @@
 //! What control flow does to a graph, as far as passes must know.
 
 use super::{WorkGraph, WorkId};
-use crate::ops::OpKind;
+use engine_core::ops::OpKind;
 
 /// By number: whether a node may run never, or several times, in a step: it lies behind a switch, in a loop, or behind
 /// a receive, which may receive a dead value.

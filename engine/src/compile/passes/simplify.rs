@@ -5,10 +5,10 @@
 
 use super::{PassContext, Redirects, Source, Uses, WorkGraph, WorkId, WorkNode};
 use crate::compile::CompileError;
-use crate::dtype::DType;
-use crate::graph::Attr;
-use crate::ops::OpKind;
-use crate::tensor::Tensor;
+use engine_core::dtype::DType;
+use engine_core::graph::Attr;
+use engine_core::ops::OpKind;
+use engine_core::tensor::Tensor;
 
 /// What a node may be replaced by.
 enum Same {
@@ -123,7 +123,7 @@ fn is_neutral(graph: &WorkGraph, source: Source, other: Source, is: fn(&Tensor) 
     is_free && keeps_shape()
 }
 
-fn all<T: crate::dtype::Element>(value: &Tensor, is: impl Fn(T) -> bool) -> bool {
+fn all<T: engine_core::dtype::Element>(value: &Tensor, is: impl Fn(T) -> bool) -> bool {
     value.slice::<T>().is_ok_and(|values| !values.is_empty() && values.iter().all(|v| is(*v)))
 }
 

@@ -11,11 +11,11 @@ use rustc_hash::FxHashMap;
 use super::device_set::DeviceSet;
 use super::error::PlacementError;
 use crate::compile::{Source, WorkGraph, WorkId, WorkNode};
-use crate::device::{Device, DeviceName};
-use crate::dtype::DType;
-use crate::functions;
-use crate::graph::{Attr, colocated_with};
-use crate::kernel;
+use engine_core::device::{Device, DeviceName};
+use engine_core::dtype::DType;
+use engine_core::functions;
+use engine_core::graph::{Attr, colocated_with};
+use engine_core::kernel;
 
 /// A set of device types, at most 64.
 type Kinds = u64;

@@ -8,7 +8,7 @@ use super::device_set::DeviceSet;
 use super::estimate;
 use super::simulate::{SimDevice, SimEdge, SimNode, Simulation};
 use crate::compile::{Pair, Source, WorkGraph, WorkId, WorkNode};
-use crate::device::{Device, Link};
+use engine_core::device::{Device, Link};
 
 /// The time that nodes take, by device type.
 pub(crate) struct Costs<'a> {

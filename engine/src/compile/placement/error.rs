@@ -1,7 +1,7 @@
 //! Why nodes cannot be placed.
 
 use super::device_set::MAX_DEVICES;
-use crate::device::{DeviceNameConflict, DeviceNameError};
+use engine_core::device::{DeviceNameConflict, DeviceNameError};
 
 /// Why nodes cannot be placed.
 #[derive(Debug, Clone, thiserror::Error)]

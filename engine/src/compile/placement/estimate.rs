@@ -4,11 +4,11 @@
 //! takes. Dimensions that only feeds decide count as [`UNKNOWN_DIM`].
 
 use crate::compile::{WorkGraph, WorkNode};
-use crate::device::Speed;
-use crate::dtype::DType;
-use crate::graph::Attr;
-use crate::ops::{OpDef, OpKind as K};
-use crate::shape::PartialShape;
+use engine_core::device::Speed;
+use engine_core::dtype::DType;
+use engine_core::graph::Attr;
+use engine_core::ops::{OpDef, OpKind as K};
+use engine_core::shape::PartialShape;
 
 /// Stands for a dimension that is not known before the step, in most graphs the examples of a batch.
 pub const UNKNOWN_DIM: f64 = 32.0;
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn free_ops_are_found() {
-        let is_free = |op: &&str| crate::ops::lookup(op).is_some_and(is_free);
+        let is_free = |op: &&str| engine_core::ops::lookup(op).is_some_and(is_free);
         assert!(["Const", "VariableV2", "Merge", "Switch", "Enter"].iter().all(is_free));
         assert!(!is_free(&"MatMul") && !is_free(&"Add"));
     }

@@ -12,10 +12,10 @@ use super::error::PlacementError;
 use super::options::RelaxedRequest;
 use crate::compile::passes::PassContext;
 use crate::compile::{CompileError, WorkGraph, WorkNode};
-use crate::device::{Device, DeviceName};
-use crate::functions;
-use crate::graph::Nodes;
-use crate::kernel;
+use engine_core::device::{Device, DeviceName};
+use engine_core::functions;
+use engine_core::graph::Nodes;
+use engine_core::kernel;
 
 /// The pass: gives each node of a graph its device. Gives how many nodes are not on the first one.
 ///

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::device_set::DeviceSet;
-use crate::device::Link;
+use engine_core::device::Link;
 
 /// A value or an order between two nodes.
 #[derive(Debug, Clone, Copy)]

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::cost::{Costs, EXPENSIVE_TICKS, TAKEN_TICKS};
 use super::frames::FlowPlan;
-use crate::dtype::DType;
-use crate::kernel::{AnyKernel, NodeInfo};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::kernel::{AnyKernel, NodeInfo};
+use engine_core::shape::PartialShape;
 
 /// One node to the executor.
 #[derive(Debug, Clone, Copy)]

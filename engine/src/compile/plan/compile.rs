@@ -7,8 +7,8 @@ use super::cost::Costs;
 use super::frames::Frames;
 use super::merge as merge_count;
 use crate::compile::{self, CompileError, WorkGraph, WorkId, WorkNode};
-use crate::kernel::{AnyKernel, NodeInfo};
-use crate::ops::OpKind;
+use engine_core::kernel::{AnyKernel, NodeInfo};
+use engine_core::ops::OpKind;
 
 /// A node's kernel, made once per session.
 pub(crate) type KernelOf<'a> = &'a mut dyn FnMut(&WorkNode) -> Result<(AnyKernel, NodeInfo), CompileError>;

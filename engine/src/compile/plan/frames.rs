@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use crate::compile::CompileError;
 use crate::compile::{Source, WorkGraph, WorkId, WorkNode};
-use crate::graph::ControlFlowError;
-use crate::ops::OpKind;
+use engine_core::graph::ControlFlowError;
+use engine_core::ops::OpKind;
 
 /// How the executor treats a node's execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

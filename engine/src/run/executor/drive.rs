@@ -12,10 +12,10 @@ use super::step::{Environment, Step};
 use super::worker::{self, Mode};
 use crate::compile::plan::Plan;
 use crate::denormals::DenormalsAreZero;
-use crate::kernel::{Slot, StepCancellation};
 use crate::run::pool::{Job, Running, Scope};
-use crate::tensor::Tensor;
-use crate::trace::StepTag;
+use engine_core::kernel::{Slot, StepCancellation};
+use engine_core::tensor::Tensor;
+use engine_core::trace::StepTag;
 
 /// Runs one step of a plan.
 ///

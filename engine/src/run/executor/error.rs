@@ -1,6 +1,6 @@
 //! Why a step did not end well.
 
-use crate::kernel::KernelError;
+use engine_core::kernel::KernelError;
 
 /// Why a step did not end well.
 #[derive(Debug, thiserror::Error)]

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::kernel::{CompletionSink, ExecutionTag, KernelError, Outputs};
 use crate::run::pool::{Sleep, Waker};
+use engine_core::kernel::{CompletionSink, ExecutionTag, KernelError, Outputs};
 
 /// An asynchronous kernel's end that no worker has looked at yet.
 pub(crate) struct Finished {

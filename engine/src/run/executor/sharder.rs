@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::step::Step;
-use crate::kernel::Sharder;
 use crate::run::pool::{Job, ShardTag, run_shards};
+use engine_core::kernel::Sharder;
 
 /// Splits the work of the node that runs.
 pub(super) struct OpSharder<'a> {

@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 
-use crate::kernel::Slot;
+use engine_core::kernel::Slot;
 
 /// The input slots of all nodes.
 pub(crate) struct Slots(Box<[UnsafeCell<Slot>]>);

@@ -8,10 +8,10 @@ use super::flat::FlatState;
 use super::flow::FlowState;
 use super::parking::Parking;
 use crate::compile::plan::Plan;
-use crate::kernel::Slot;
-use crate::resources::ResourceManager;
 use crate::run::pool::Pool;
 use crate::run::rendezvous::LocalRendezvous;
+use engine_core::kernel::Slot;
+use engine_core::resources::ResourceManager;
 
 /// The state of a step, clean between steps.
 pub(crate) struct State {

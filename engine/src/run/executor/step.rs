@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use super::error::{ExecuteError, Stop};
 use super::state::{Executions, State};
 use crate::compile::plan::Plan;
-use crate::device::Device;
-use crate::kernel::{Cancellation, Functions, Registration, StepCancellation};
 use crate::run::pool::{Pool, Running, Sleep, Ticket};
 use crate::run::rendezvous::{LocalRendezvous, Rendezvous, RendezvousError};
+use engine_core::device::Device;
+use engine_core::kernel::{Cancellation, Functions, Registration, StepCancellation};
 
-use crate::trace;
+use engine_core::trace;
 
 /// Cancels the steps that it was given to: between two kernels, and at once where they wait. Clones are the same token.
 #[derive(Debug, Clone, Default)]

@@ -9,8 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::MutexGuard;
-
 use super::error::{ExecuteError, Stop};
 use super::parking::Finished;
 use super::sharder::OpSharder;
@@ -18,11 +16,11 @@ use super::step::Step;
 use super::workers::{WorkerState, Workers};
 use crate::compile::plan::cost::TAKEN_TICKS;
 use crate::compile::plan::{DataEdge, NodeRecord, Plan};
-use crate::kernel::{
+use engine_core::kernel::{
     AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, NodeInfo, Slot,
 };
-use crate::trace;
-use crate::trace::Readiness;
+use engine_core::trace;
+use engine_core::trace::Readiness;
 
 /// What plans without and with control flow differ in: what an execution is, where its inputs are, and what its outputs
 /// make ready.
@@ -60,7 +58,7 @@ pub(super) trait Mode<'a>: Copy + 'a {
     unsafe fn tagged(tag: &ExecutionTag) -> Option<Self::Ready>;
     /// Hands the outputs to their consumers and makes those ready that waited for nothing else.
     fn deliver<const SHARED: bool, const STAMPED: bool>(
-        worker: &mut Worker<'a, Self, SHARED, STAMPED>,
+        worker: &mut Worker<'_, 'a, Self, SHARED, STAMPED>,
         ready: Self::Ready,
         record: &NodeRecord,
         readiness: Readiness,
@@ -79,11 +77,11 @@ pub(super) enum Action {
 }
 
 /// A worker of the pool, at one step.
-pub(super) struct Worker<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> {
+pub(super) struct Worker<'s, 'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> {
     pub step: &'a Step<'a>,
     pub plan: &'a Plan,
     pub mode: M,
-    pub state: MutexGuard<'a, WorkerState<M::Ready>>,
+    pub state: &'s mut WorkerState<M::Ready>,
     worker: usize,
     /// The node that runs, for whoever catches its panic.
     current: u32,
@@ -104,11 +102,12 @@ pub(super) fn run<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool>(
     worker: usize,
     ready: &[u32],
 ) {
+    let mut state = mode.workers().state(worker).lock();
     let mut this = Worker::<M, SHARED, STAMPED> {
         step,
         plan: step.plan,
         mode,
-        state: mode.workers().state(worker).lock(),
+        state: &mut state,
         worker,
         current: 0,
         n_done: 0,
@@ -126,7 +125,7 @@ pub(super) fn run<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool>(
     step.add_done(n_done, worker);
 }
 
-impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'a, M, SHARED, STAMPED> {
+impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, M, SHARED, STAMPED> {
     fn run(&mut self, ready: &[u32]) -> Result<(), Stop> {
         for &node in ready {
             self.make_ready(self.mode.root(node), Readiness::at_begin(self.step.begin));

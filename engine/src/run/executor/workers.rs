@@ -4,7 +4,7 @@ use crossbeam_deque::{Steal, Stealer, Worker};
 use parking_lot::Mutex;
 
 use crate::compile::plan::Plan;
-use crate::kernel::Slot;
+use engine_core::kernel::Slot;
 
 /// What one worker has to itself. Only thread `i` of the pool locks that of worker `i`, so nobody ever waits for the lock.
 pub(crate) struct WorkerState<T> {

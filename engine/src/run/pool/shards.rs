@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::threads::{Job, Pool, Scope};
-use crate::trace;
+use engine_core::trace;
 
 /// How the events of an op's shards are labelled.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::sleep::Sleep;
 use crate::denormals::DenormalsAreZero;
-use crate::trace;
+use engine_core::trace;
 
 /// Work that several threads can take part in.
 pub(crate) trait Job: Sync {

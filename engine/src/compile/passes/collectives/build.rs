@@ -8,10 +8,10 @@ use smallvec::{SmallVec, smallvec};
 use super::groups::{Group, Member, Merge};
 use crate::compile::CompileError;
 use crate::compile::{NewNode, Source, WorkGraph};
-use crate::dtype::{DType, bf16, f16};
-use crate::graph::{Attr, Node, Port};
-use crate::shape::{PartialShape, Shape};
-use crate::tensor::Tensor;
+use engine_core::dtype::{DType, bf16, f16};
+use engine_core::graph::{Attr, Node, Port};
+use engine_core::shape::{PartialShape, Shape};
+use engine_core::tensor::Tensor;
 
 /// Values of this size are exchanged rather than sent around.
 pub const SMALL_BYTES: usize = 32 << 10;

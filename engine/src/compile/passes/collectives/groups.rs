@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::compile::CompileError;
 use crate::compile::{Source, WorkGraph, WorkId, WorkNode};
-use crate::device::DeviceName;
-use crate::dtype::DType;
-use crate::graph::Attr;
-use crate::ops::OpKind;
+use engine_core::device::DeviceName;
+use engine_core::dtype::DType;
+use engine_core::graph::Attr;
+use engine_core::ops::OpKind;
 
 /// What a group computes.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,8 +13,8 @@ use super::rules::{MAX_OUTPUTS, MAX_STEPS, is_exposed, is_fusable, is_same_place
 use crate::compile::CompileError;
 use crate::compile::passes::PassContext;
 use crate::compile::{Source, Uses, WorkGraph, WorkId, WorkNode};
-use crate::kernels::formula::fused_op;
-use crate::ops::{Effect, OpKind};
+use engine_core::ops::{Effect, OpKind};
+use engine_ops::kernels::formula::fused_op;
 
 /// Nodes that a search for a way around looks at, at most; then the clusters stay two.
 const MAX_SEARCH: usize = 512;

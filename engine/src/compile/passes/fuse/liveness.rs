@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::super::{Source, WorkGraph, WorkId};
 use crate::compile::CompileError;
-use crate::graph::Attr;
-use crate::ops::OpKind as K;
+use engine_core::graph::Attr;
+use engine_core::ops::OpKind as K;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Tag {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::cluster::Clusters;
 use crate::compile::{Source, Uses, WorkGraph, WorkId, WorkNode};
-use crate::geometry::axis;
+use engine_core::geometry::axis;
 
 /// A part of a value along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::rules::{Members, is_exposed};
 use crate::compile::CompileError;
 use crate::compile::passes::Redirects;
 use crate::compile::{Source, Uses, WorkGraph, WorkId};
-use crate::dtype::DType;
-use crate::graph::{Attr, Node, Port};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Node, Port};
+use engine_core::shape::PartialShape;
 
 /// Replaces the members of a cluster, which are in topological order.
 pub(super) fn replace(

@@ -3,10 +3,10 @@
 use rustc_hash::FxHashMap;
 
 use crate::compile::{Source, Uses, WorkGraph, WorkId, WorkNode};
-use crate::dtype::DType;
-use crate::graph::Attr;
-use crate::kernels::formula::{Operands, fused_op};
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::Attr;
+use engine_core::shape::PartialShape;
+use engine_ops::kernels::formula::{Operands, fused_op};
 
 /// Steps of one program.
 pub(super) const MAX_STEPS: usize = 48;

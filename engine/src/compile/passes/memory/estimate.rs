@@ -4,9 +4,9 @@
 //! there anyway and do not count; reshapes and identities pass on what they get; element-wise nodes write into an input
 //! that dies with them. Sizes are those that the allocator charges.
 
-use crate::buffer::charged;
 use crate::compile::{Source, WorkGraph, WorkId, WorkNode};
-use crate::ops::OpKind as K;
+use engine_core::buffer::charged;
+use engine_core::ops::OpKind as K;
 
 /// A device's peak, before and after the pass, and what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn is_resident(kind: K) -> bool {
 
 /// Ops that write into an input's memory where nobody else needs it.
 pub(super) fn writes_in_place(op: &str) -> bool {
-    op == "_FusedElementwise" || crate::kernels::formula::fused_op(op).is_some()
+    op == "_FusedElementwise" || engine_ops::kernels::formula::fused_op(op).is_some()
 }
 
 impl Lives {

@@ -16,10 +16,10 @@ use smallvec::{SmallVec, smallvec};
 use super::super::{NewNode, PassContext, Redirects, Source, Uses, WorkGraph, WorkId};
 use super::product::{Transposed, attrs, is_addition, is_same_place, is_sole_use, originals, product};
 use crate::compile::CompileError;
-use crate::dtype::DType;
-use crate::graph::{Attr, Node, Port};
-use crate::ops::OpKind as K;
-use crate::shape::PartialShape;
+use engine_core::dtype::DType;
+use engine_core::graph::{Attr, Node, Port};
+use engine_core::ops::OpKind as K;
+use engine_core::shape::PartialShape;
 
 /// Rewrites all such variables; gives their number.
 pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, CompileError> {

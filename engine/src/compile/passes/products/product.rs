@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::compile::{Source, Uses, WorkGraph, WorkId, WorkNode};
-use crate::dtype::DType;
-use crate::graph::Attr;
+use engine_core::dtype::DType;
+use engine_core::graph::Attr;
 
 /// Which operands of a product are transposed.
 pub(super) type Transposed = (bool, bool);

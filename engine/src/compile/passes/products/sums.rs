@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::super::{PassContext, Source, Uses, WorkGraph, WorkId};
 use super::product::{Transposed, attrs, is_addition, is_same_place, is_sole_use, originals, product};
 use crate::compile::CompileError;
-use crate::graph::Attr;
+use engine_core::graph::Attr;
 
 /// Adds up all sums of the graph; gives how many nodes went.
 pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, CompileError> {

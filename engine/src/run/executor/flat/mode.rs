@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicU64;
 
 use super::state::FlatState;
 use crate::compile::plan::NodeRecord;
-use crate::kernel::{ExecutionTag, FrameTag, KernelError, Slot};
 use crate::run::executor::error::Stop;
 use crate::run::executor::worker::{Action, Mode, Worker};
 use crate::run::executor::workers::Workers;
-use crate::trace::Readiness;
+use engine_core::kernel::{ExecutionTag, FrameTag, KernelError, Slot};
+use engine_core::trace::Readiness;
 
 impl<'a> Mode<'a> for &'a FlatState {
     type Ready = u32;
@@ -67,7 +67,7 @@ impl<'a> Mode<'a> for &'a FlatState {
 
     #[inline]
     fn deliver<const SHARED: bool, const STAMPED: bool>(
-        worker: &mut Worker<'a, Self, SHARED, STAMPED>,
+        worker: &mut Worker<'_, 'a, Self, SHARED, STAMPED>,
         node: u32,
         record: &NodeRecord,
         readiness: Readiness,

@@ -6,12 +6,12 @@ use super::counts;
 use super::state::{FlowState, IterationRef, Ready};
 use crate::compile::plan::NodeRecord;
 use crate::compile::plan::frames::{FlowKind, FlowNode, FlowPlan};
-use crate::kernel::{ExecutionTag, FrameTag, KernelError, Slot};
 use crate::run::executor::error::Stop;
 use crate::run::executor::worker::{Action, Mode, Worker};
 use crate::run::executor::workers::Workers;
-use crate::tensor::Tensor;
-use crate::trace::Readiness;
+use engine_core::kernel::{ExecutionTag, FrameTag, KernelError, Slot};
+use engine_core::tensor::Tensor;
+use engine_core::trace::Readiness;
 
 /// The frames of a step's plan.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ impl<'a> Mode<'a> for Frames<'a> {
 
     #[inline]
     fn deliver<const SHARED: bool, const STAMPED: bool>(
-        worker: &mut Worker<'a, Self, SHARED, STAMPED>,
+        worker: &mut Worker<'_, 'a, Self, SHARED, STAMPED>,
         ready: Ready,
         _: &NodeRecord,
         readiness: Readiness,
@@ -105,7 +105,7 @@ impl<'a> Mode<'a> for Frames<'a> {
     }
 }
 
-impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'a, Frames<'a>, SHARED, STAMPED> {
+impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHARED, STAMPED> {
     /// Hands the outputs in the worker's state to the node's consumers in `iteration`, and makes those ready that waited for
     /// nothing else; gives their number, which is not yet counted in the iteration. `is_dead`: the outputs are absent.
     #[inline]

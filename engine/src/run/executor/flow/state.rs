@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 
 use crate::compile::plan::Plan;
 use crate::compile::plan::frames::FlowPlan;
-use crate::kernel::Slot;
 use crate::run::executor::slots::Slots;
 use crate::run::executor::workers::Workers;
+use engine_core::kernel::Slot;
 
 /// One iteration of a frame's instance.
 pub(crate) struct Iteration {

@@ -14,9 +14,9 @@ use super::state::{FrameControl, FrameRef, IterationRef, Ready};
 use crate::compile::plan::frames::FlowKind;
 use crate::run::executor::error::Stop;
 use crate::run::executor::worker::Worker;
-use crate::trace::Readiness;
+use engine_core::trace::Readiness;
 
-impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'a, Frames<'a>, SHARED, STAMPED> {
+impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHARED, STAMPED> {
     /// An execution is over, its outputs in the worker's state: delivers them where they belong, counts, and lets go of its
     /// iteration.
     #[inline]

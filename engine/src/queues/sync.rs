@@ -1,3 +1,0 @@
-//! The lock of `attempts`, in one place so that its model test (`tests/queue_model.rs`) compiles the same source on loom's.
-
-pub(crate) use parking_lot::Mutex;
