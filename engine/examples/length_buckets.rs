@@ -6,7 +6,8 @@
 //!
 //! A step per sentence draws it from the text and puts it into its bucket's queue; whichever bucket is full first gives the next
 //! batch. A model that guesses each word from the one before learns from them, moving only the rows of its embeddings that
-//! a batch uses. The program tells how much of its batches is padding, beside batches of sentences in any order.
+//! a batch uses. The program prints how much of its batches is padding, compared with batches of sentences in any
+//! order.
 
 #![allow(clippy::print_stdout, reason = "a program whose output is its result")]
 

@@ -76,7 +76,7 @@ impl IndexedSlices {
 /// The variable's shape.
 ///
 /// # Errors
-/// Not all of it is known.
+/// The shape is not known in full.
 pub(crate) fn known_shape(g: &Graph, var: Var) -> Result<Shape, GraphError> {
     let (node, shape) = (g.node(var.handle.node)?, g.shape(var.value)?);
     shape.known().ok_or_else(|| {

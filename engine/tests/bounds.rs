@@ -16,7 +16,7 @@ use prost::Message;
 
 /// What tensors may take here, all sessions of this test program together.
 const LIMIT: usize = 64 << 20;
-/// What the process may hold besides: the program, graphs, and what is told after it was taken.
+/// What the process may hold besides: the program, graphs, and memory that is reported after it was taken.
 const BESIDES: usize = 512 << 20;
 
 /// The most that the process ever held.
@@ -55,7 +55,7 @@ fn text() -> Tensor {
 
 type Case = (&'static str, Vec<Tensor>, Vec<(&'static str, Attr)>);
 
-/// An op, its inputs, and the attributes that these do not tell.
+/// An op, its inputs, and the attributes that these do not determine.
 fn cases() -> Vec<Case> {
     let long = 1i64 << 40;
     let x = || Tensor::vector(&[1.0f32, 2.0]);
@@ -297,14 +297,14 @@ fn a_step_that_waits_says_for_what() {
     let queue = g.add_node("FIFOQueueV2").name("rows").attr("component_types", types()).value();
     g.add_node("QueueDequeueV2").name("take").input(queue).attr("component_types", types()).value();
     let session = Session::new(&g, SessionOptions::default()).unwrap();
-    let (token, told) = (CancelToken::new(), Mutex::new(Vec::new()));
-    let tell = |waiting: &[String]| {
-        told.lock().unwrap().extend(waiting.iter().cloned());
+    let (token, reported) = (CancelToken::new(), Mutex::new(Vec::new()));
+    let report = |waiting: &[String]| {
+        reported.lock().unwrap().extend(waiting.iter().cloned());
         token.cancel();
     };
-    let on_stall = Some(OnStall { after: Duration::from_millis(10), report: &tell });
+    let on_stall = Some(OnStall { after: Duration::from_millis(10), report: &report });
     let options = RunOptions { cancel: Some(&token), on_stall, ..RunOptions::default() };
     let ended = session.run_step(&options, &[], &["take"], &[]).unwrap_err().to_string();
     assert!(ended.contains("cancelled"), "{ended}");
-    assert_eq!(*told.lock().unwrap(), ["node take (QueueDequeueV2) at FIFOQueue rows"]);
+    assert_eq!(*reported.lock().unwrap(), ["node take (QueueDequeueV2) at FIFOQueue rows"]);
 }

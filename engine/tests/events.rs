@@ -233,13 +233,13 @@ fn queue(g: &Graph) {
 /// Runs `first` in a thread of its own and, once that sleeps and has slept for a while, `second`.
 /// Gives when `first` slept, ticks.
 fn waiting(first: &(dyn Fn() + Sync), second: &dyn Fn()) -> u64 {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|threads| {
         threads.spawn(move || {
-            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+            sender.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
             first();
         });
-        let status = Path::new("/proc").join(told.recv().unwrap()).join("status");
+        let status = Path::new("/proc").join(receiver.recv().unwrap()).join("status");
         // A thread that is ready and has no CPU counts as running.
         let sleeps = || std::fs::read_to_string(&status).unwrap().contains("State:\tS");
         let mut in_a_row = 0;
@@ -276,9 +276,9 @@ fn waits_at_a_queue_are_slices_that_name_it() {
     let had_to =
         |e: &Event| steps.iter().any(|(_, label, step)| *label == "waits" && step.correlation == e.correlation);
     let waits: Vec<_> = trace.of("parked").into_iter().filter(|(_, _, e)| had_to(e)).collect();
-    let mut told: Vec<_> = waits.iter().map(|(_, name, e)| (*name, trace.node(e.node.get()), e.arg)).collect();
-    told.sort_unstable();
-    assert_eq!(told, [("queue input empty", "take", 1), ("queue input full", "put", 2)]);
+    let mut reported: Vec<_> = waits.iter().map(|(_, name, e)| (*name, trace.node(e.node.get()), e.arg)).collect();
+    reported.sort_unstable();
+    assert_eq!(reported, [("queue input empty", "take", 1), ("queue input full", "put", 2)]);
     for (_, _, wait) in waits {
         let of = |step: &&(&str, &str, &Event)| step.2.correlation == wait.correlation;
         let (_, _, step) = steps.iter().find(of).unwrap();
@@ -291,7 +291,7 @@ fn waits_at_a_queue_are_slices_that_name_it() {
 
 /// Once for each node with numbers, and again whenever it changes.
 #[test]
-fn what_is_no_number_is_told_of_each_node_when_it_changes() {
+fn what_is_no_number_is_reported_of_each_node_when_it_changes() {
     let _alone = RECORDING.lock();
     let g = Graph::new();
     let x = g.placeholder("x", DType::F32, [2]);
@@ -310,8 +310,8 @@ fn what_is_no_number_is_told_of_each_node_when_it_changes() {
     let trace = read(dir.path());
     // ln 0 is minus infinity (4), that of a negative number NaN (1).
     let of = |node: &str| {
-        let told = trace.of("numerics").into_iter().filter(|(_, name, _)| *name == node);
-        told.map(|(_, _, e)| (e.kind, e.arg)).collect::<Vec<_>>()
+        let reported = trace.of("numerics").into_iter().filter(|(_, name, _)| *name == node);
+        reported.map(|(_, _, e)| (e.kind, e.arg)).collect::<Vec<_>>()
     };
     for node in ["net/log", "net/twice"] {
         assert_eq!(of(node), [0, 5, 4, 0].map(|arg| (Kind::Instant, arg)), "{node}");

@@ -32,7 +32,7 @@ impl Node {
     }
 
     fn put(&self, slot: usize) {
-        // SAFETY: loom tells where two threads have the slot at once.
+        // SAFETY: loom reports where two threads have the slot at once.
         self.slots[slot].with_mut(|value| unsafe { *value = 1 });
     }
 

@@ -56,9 +56,9 @@ impl Store<u32> for Fifo {
 
 type Queue = Attempts<u32, Fifo, ()>;
 
-/// What the callbacks were told: rows taken, refusals, calls.
+/// What the callbacks count: rows that were taken, and calls.
 #[derive(Default)]
-struct Seen {
+struct CallbackCounts {
     n_taken: AtomicU32,
     n_calls: AtomicU32,
 }
@@ -69,21 +69,21 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-fn put(queue: &Queue, seen: &Arc<Seen>, rows: Vec<u32>) -> u64 {
-    let seen = Arc::clone(seen);
+fn put(queue: &Queue, counts: &Arc<CallbackCounts>, rows: Vec<u32>) -> u64 {
+    let counts = Arc::clone(counts);
     queue.enqueue(
         rows,
         Box::new(move |_| {
-            seen.n_calls.fetch_add(1, Ordering::SeqCst);
+            counts.n_calls.fetch_add(1, Ordering::SeqCst);
         }),
     )
 }
 
-fn take(queue: &Queue, seen: &Arc<Seen>, amount: Amount) -> u64 {
-    let seen = Arc::clone(seen);
+fn take(queue: &Queue, counts: &Arc<CallbackCounts>, amount: Amount) -> u64 {
+    let counts = Arc::clone(counts);
     let done = move |rows: Result<Vec<u32>, Refusal>| {
-        seen.n_taken.fetch_add(rows.map_or(0, |rows| rows.len() as u32), Ordering::SeqCst);
-        seen.n_calls.fetch_add(1, Ordering::SeqCst);
+        counts.n_taken.fetch_add(rows.map_or(0, |rows| rows.len() as u32), Ordering::SeqCst);
+        counts.n_calls.fetch_add(1, Ordering::SeqCst);
     };
     queue.dequeue(amount, Box::new(done))
 }
@@ -92,16 +92,16 @@ fn take(queue: &Queue, seen: &Arc<Seen>, amount: Amount) -> u64 {
 fn rows_are_neither_lost_nor_doubled() {
     check(|| {
         let queue = Arc::new(Queue::new(Fifo::default(), 1, 0));
-        let seen = Arc::new(Seen::default());
-        let (q, s) = (Arc::clone(&queue), Arc::clone(&seen));
+        let counts = Arc::new(CallbackCounts::default());
+        let (q, s) = (Arc::clone(&queue), Arc::clone(&counts));
         let putting = thread::spawn(move || {
             put(&q, &s, vec![1, 2, 3]);
         });
-        take(&queue, &seen, Amount::Exactly(2));
+        take(&queue, &counts, Amount::Exactly(2));
         putting.join().unwrap();
-        take(&queue, &seen, Amount::Exactly(1));
+        take(&queue, &counts, Amount::Exactly(1));
         // The two takes and the put are over, whoever came first.
-        assert_eq!((seen.n_calls.load(Ordering::SeqCst), seen.n_taken.load(Ordering::SeqCst)), (3, 3));
+        assert_eq!((counts.n_calls.load(Ordering::SeqCst), counts.n_taken.load(Ordering::SeqCst)), (3, 3));
         assert_eq!((queue.len(), queue.n_waiting()), (0, (0, 0)));
     });
 }
@@ -110,18 +110,18 @@ fn rows_are_neither_lost_nor_doubled() {
 fn a_cancelled_take_ends_once_and_gives_its_rows_back() {
     check(|| {
         let queue = Arc::new(Queue::new(Fifo::default(), 4, 0));
-        let seen = Arc::new(Seen::default());
-        let id = take(&queue, &seen, Amount::Exactly(2));
+        let counts = Arc::new(CallbackCounts::default());
+        let id = take(&queue, &counts, Amount::Exactly(2));
         queue.keep(id, ());
-        let (q, s) = (Arc::clone(&queue), Arc::clone(&seen));
+        let (q, s) = (Arc::clone(&queue), Arc::clone(&counts));
         let putting = thread::spawn(move || {
             put(&q, &s, vec![1]);
             put(&q, &s, vec![2]);
         });
         queue.cancel(id);
         putting.join().unwrap();
-        assert_eq!(seen.n_calls.load(Ordering::SeqCst), 3);
-        let n_taken = seen.n_taken.load(Ordering::SeqCst) as usize;
+        assert_eq!(counts.n_calls.load(Ordering::SeqCst), 3);
+        let n_taken = counts.n_taken.load(Ordering::SeqCst) as usize;
         assert!(n_taken == 0 || n_taken == 2);
         assert_eq!(queue.len() + n_taken, 2);
     });
@@ -132,13 +132,13 @@ fn a_close_ends_everybody() {
     for cancel_pending in [false, true] {
         check(move || {
             let queue = Arc::new(Queue::new(Fifo::default(), 1, 0));
-            let seen = Arc::new(Seen::default());
-            put(&queue, &seen, vec![1]);
-            let (q, s) = (Arc::clone(&queue), Arc::clone(&seen));
+            let counts = Arc::new(CallbackCounts::default());
+            put(&queue, &counts, vec![1]);
+            let (q, s) = (Arc::clone(&queue), Arc::clone(&counts));
             let taking = thread::spawn(move || {
                 take(&q, &s, Amount::UpTo(3));
             });
-            let s = Arc::clone(&seen);
+            let s = Arc::clone(&counts);
             queue.close(
                 cancel_pending,
                 Box::new(move |_| {
@@ -146,7 +146,7 @@ fn a_close_ends_everybody() {
                 }),
             );
             taking.join().unwrap();
-            assert_eq!((seen.n_calls.load(Ordering::SeqCst), seen.n_taken.load(Ordering::SeqCst)), (3, 1));
+            assert_eq!((counts.n_calls.load(Ordering::SeqCst), counts.n_taken.load(Ordering::SeqCst)), (3, 1));
             assert!(queue.is_closed());
             assert_eq!((queue.len(), queue.n_waiting()), (0, (0, 0)));
         });

@@ -156,7 +156,7 @@ fn checkpoints_live_in_an_object_store() {
     restarts_from_the_newest_whole_one(&g, &store);
     // Another run of the same bucket is not seen.
     assert_eq!(ObjectStoreFiles::open("s3://bucket/some").unwrap().list().unwrap(), [""; 0]);
-    // What became of the newest: the one before it counts, and that is told.
+    // The newest is damaged: the one before it counts, and a warning says so.
     let index = store.list().unwrap().into_iter().find(|n| n.starts_with("model-4") && n.ends_with(".json")).unwrap();
     let damaged = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(damaged.path(), "{").unwrap();

@@ -1,5 +1,5 @@
 """Writes engine/tests/data/keras_layers.json.gz: what Keras's layers and schedules of learning
-rates give, for engine/tests/layers.rs.
+rates give, for engine/tests/graph/layers.rs.
 
     tensorflow/bin/python tests/scripts/keras_layer_fixtures.py
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes engine/tests/data/tf_*.json.gz: what TensorFlow computes, for engine/tests/tensorflow_math.rs to be compared with.
+"""Makes engine/tests/data/tf_*.json.gz: what TensorFlow computes, for engine/tests/tensorflow/math.rs to be compared with.
 
     python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.21.0
     venv/bin/python tests/scripts/tf_linalg_fixtures.py engine/tests/data [THEME ...]

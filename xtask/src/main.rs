@@ -244,7 +244,10 @@ fn random_programs(steps: &mut Steps, list: &left_out::List) -> Result<(), Faile
     let python = match prepare::tensorflow(steps) {
         Ok(python) => python,
         Err(Failed(why)) => {
-            list.add("engine/tests/random_programs.rs", &format!("random programs with fresh seeds: {why} failed"));
+            list.add(
+                "engine/tests/tensorflow/random_programs.rs",
+                &format!("random programs with fresh seeds: {why} failed"),
+            );
             return Ok(());
         }
     };
@@ -252,7 +255,8 @@ fn random_programs(steps: &mut Steps, list: &left_out::List) -> Result<(), Faile
     let first: u64 = given.unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 32);
     let file = prepare::target_folder().join("random_programs.bin.gz");
     let file = std::path::absolute(&file).unwrap_or(file).display().to_string();
-    let test = ["test", "--release", "--package", "engine", "--test", "random_programs", "--", "--nocapture"];
+    let test =
+        ["test", "--release", "--package", "engine", "--test", "tensorflow", "random_programs::", "--", "--nocapture"];
     for batch in 0..N_PROGRAMS / BATCH {
         // Some seeds give no program.
         let (seed, count) = ((first + batch * 2 * BATCH).to_string(), BATCH.to_string());

@@ -7,8 +7,8 @@
 //! | refs   | data   | bytes  | class  | owner           | node | (free) | data ...
 //! ```
 //!
-//! `node` is the event node whose kernel took the block in a traced step: whoever gives it back, that node is told to
-//! have it no more.
+//! `node` is the event node whose kernel took the block in a traced step; the event of its release names that
+//! node, whoever frees it.
 //! `owner` says where the block goes when the last reference is dropped: back to its allocator's cache of that size
 //! class, or to a foreign owner (a `Vec` that a tensor adopted without copying; then `data` points into it).
 //! Memory handed out is always initialised: zero when fresh, old contents when reused.
@@ -28,7 +28,7 @@ use crate::memory::{self, Cache, Charge};
 const HEADER: usize = 64;
 /// Four classes per power of two, from 64 bytes: at most a quarter of a block is wasted.
 const N_CLASSES: usize = 4 * 36;
-/// Smaller allocations leave no event of their own, but count in the bytes in use that the next event tells. A training
+/// Smaller allocations leave no event of their own, but count in the bytes in use that the next event reports. A training
 /// step makes thousands of them: with 4 KiB here, memory was most of what tracing an LSTM costs.
 const TRACED_BYTES: usize = 64 << 10;
 
@@ -163,7 +163,7 @@ fn free_block(header: NonNull<Header>, class: usize) {
 }
 
 fn release(mut header: NonNull<Header>) {
-    // SAFETY: the last reference was just given up.
+    // SAFETY: the last reference was just dropped.
     let fields = unsafe { header.as_mut() };
     match std::mem::replace(&mut fields.owner, Owner::Cache) {
         Owner::Allocator(allocator) => allocator.take_back(header),
@@ -353,7 +353,7 @@ impl Allocator {
         // SAFETY: the layout is not empty.
         let fresh = NonNull::new(unsafe { alloc_zeroed(block_layout(class)) });
         let header = fresh.ok_or_else(|| self.error(class_bytes(class)))?.cast::<Header>();
-        // Given back with the block.
+        // The charge ends when the block is freed.
         std::mem::forget(charge);
         // SAFETY: the header is followed by the data in the same block.
         let data = unsafe { header.as_ptr().cast::<u8>().add(HEADER) };

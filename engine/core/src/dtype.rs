@@ -97,7 +97,7 @@ impl DType {
         &[DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
     /// Complex numbers.
     pub const COMPLEX: &[DType] = &[DType::C64, DType::C128];
-    /// Integers that stand for floats by a scale which travels beside them.
+    /// Integers that stand for floats by a scale that travels alongside them.
     pub const QUANTIZED: &[DType] = &[DType::QI8, DType::QU8, DType::QI16, DType::QU16, DType::QI32];
 
     /// The type with TensorFlow's number `n`; `None` where this engine has no such type.

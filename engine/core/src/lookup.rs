@@ -38,7 +38,7 @@ enum Cell {
 pub struct Table {
     name: Arc<str>,
     form: Form,
-    /// The shape of each key: a scalar but in dense tables, whose reserved keys tell it.
+    /// The shape of each key: a scalar, but in dense tables the shape of the reserved keys.
     key_shape: Shape,
     reserved: Vec<Cell>,
     /// `None` until it is initialised; a mutable one is from the beginning.

@@ -1,6 +1,6 @@
 //! The host's memory that tensors may take: one budget for all devices, sessions and caches of the process.
 //!
-//! Whatever an allocator takes from the system is charged before it is taken, and given back with it: blocks that wait in
+//! Whatever an allocator takes from the system is charged from before it is taken until it is freed: blocks that wait in
 //! a cache count, blocks that come out of one cost nothing. What kernels gather in vectors (strings, lists, results of
 //! unknown length) is charged by [`Charge`]. The limit is what the machine had left when it was first looked at, unless
 //! [`set_limit`] says otherwise.
@@ -34,7 +34,7 @@ static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 static MEASURED: AtomicUsize = AtomicUsize::new(0);
 static CACHES: Mutex<Vec<Weak<dyn Cache>>> = Mutex::new(Vec::new());
 
-/// Memory that is kept for reuse and can be given back to the system.
+/// Memory that is kept for reuse and can be returned to the system.
 pub(crate) trait Cache: Send + Sync {
     /// Gives back what nobody uses.
     fn trim(&self);

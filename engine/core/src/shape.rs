@@ -123,7 +123,7 @@ impl PartialShape {
         self.0.as_ref().map(SmallVec::len)
     }
 
-    /// The shape, where all of it is known.
+    /// The shape, where every dimension is known.
     pub fn known(&self) -> Option<Shape> {
         let dims: Option<SmallVec<[usize; 4]>> = self.0.as_ref()?.iter().copied().collect();
         dims.map(Shape)

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What is told of a slice before all is known agrees with the slice.
+        /// A shape inferred before every dimension is known agrees with the slice.
         #[test]
         fn shapes_agree_with_slices(
             dims in proptest::collection::vec(0usize..5, 0..4),
@@ -195,9 +195,9 @@ mod tests {
             let part: Vec<_> = known.iter().enumerate().map(|(i, d)| d.filter(|_| unknown >> i & 1 == 0)).collect();
             if let Ok(sliced) = sliced {
                 for numbers in [Some(&numbers), None] {
-                    let told = shape(&part, &masks, entries.len(), numbers).unwrap();
-                    prop_assert_eq!(told.len(), sliced.rank());
-                    prop_assert!(told.iter().zip(sliced.dims()).all(|(a, b)| a.is_none_or(|a| a == *b)));
+                    let inferred = shape(&part, &masks, entries.len(), numbers).unwrap();
+                    prop_assert_eq!(inferred.len(), sliced.rank());
+                    prop_assert!(inferred.iter().zip(sliced.dims()).all(|(a, b)| a.is_none_or(|a| a == *b)));
                 }
             }
         }

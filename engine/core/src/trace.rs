@@ -196,7 +196,7 @@ macro_rules! stamp {
     };
 }
 
-/// What a `_Send` tells of a transfer: when its value was enqueued, when it began to send, when the value left.
+/// What a `_Send` reports of a transfer: when its value was enqueued, when it began to send, when the value left.
 pub struct TransferTrace {
     node: NodeId,
     is_remote: bool,

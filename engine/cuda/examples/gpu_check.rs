@@ -1,6 +1,6 @@
-//! Checks and measures the GPUs of this machine: every kernel and model against the CPU, then products, copies and steps, beside
-//! PyTorch where `python3` has it, and records a trace. Prints one table and writes `gpu_check.json` (or the file that is named)
-//! and, beside it, `gpu_check.trace`. Without a GPU it says what it skipped, and ends well.
+//! Checks and measures the GPUs of this machine: every kernel and model against the CPU, then products, copies and steps, compared
+//! with PyTorch where `python3` has it, and records a trace. Prints one table and writes `gpu_check.json` (or the file that is named)
+//! and, next to it, `gpu_check.trace`. Without a GPU it says what it skipped, and ends well.
 
 #![allow(
     clippy::print_stdout,
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     if let Some(problem) = problem() {
         println!("no GPU to check: {problem}");
         println!(
-            "skipped: {} groups of kernels, {} models, products, convolutions, copies, steps, a trace, PyTorch beside them",
+            "skipped: {} groups of kernels, {} models, products, convolutions, copies, steps, a trace, PyTorch",
             cases::all().len(),
             networks::all().len()
         );
@@ -196,7 +196,7 @@ fn product_seconds(gpu: &Gpu, gemm: &Gemm, way: usize, at: [u64; 3], n_rounds: u
                 return Ok(None);
             }
         }
-        gpu.backend().synchronize(Lane::Compute).map_err(|e| e.to_string())?;
+        gpu.backend().synchronise(Lane::Compute).map_err(|e| e.to_string())?;
         best = best.min((now() - begin) / repeats as f64);
     }
     Ok(Some(best))
@@ -214,7 +214,7 @@ fn best_way(gpu: &Gpu, gemm: &Gemm, at: [u64; 3]) -> Result<(usize, f64), String
     Ok(best)
 }
 
-/// Products as `MatMul` makes them, and cuBLASLt's best beside them.
+/// Products as `MatMul` makes them, and cuBLASLt's best for comparison.
 fn measure_products(report: &mut Report, gpu: &Gpu) {
     let types = [
         (MatrixType::F32, DType::F32, "f32"),
@@ -274,7 +274,7 @@ fn measure_copies(report: &mut Report, gpu: &Gpu) {
                     _ => backend.copy(lane, there + (n_bytes / 2) as u64, there, n_bytes / 2),
                 }
             };
-            if let Err(error) = done.and_then(|()| backend.synchronize(lane)) {
+            if let Err(error) = done.and_then(|()| backend.synchronise(lane)) {
                 return report.wrong("copies", &error.to_string());
             }
             best[i] = best[i].min(now() - begin);
@@ -349,7 +349,7 @@ fn measure_steps(report: &mut Report, device: &Arc<Device>, gpu: &Gpu) {
     }
 }
 
-/// Tells CUPTI which node of the graph it is that gives work to the device.
+/// Reports to CUPTI which node of the graph gives work to the device.
 struct Correlation(cupti::CuptiLibrary);
 
 impl cuda::attribution::Listener for Correlation {
@@ -399,7 +399,7 @@ fn peer(report: &mut Report) {
     };
     if !done.status.success() {
         let last = String::from_utf8_lossy(&done.stderr).lines().last().unwrap_or_default().to_owned();
-        return println!("skipped: PyTorch beside it ({last})");
+        return println!("skipped: PyTorch ({last})");
     }
     for line in String::from_utf8_lossy(&done.stdout).lines() {
         let [what, value, unit] = line.split('|').collect::<Vec<_>>()[..] else { continue };

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks and measures the GPUs of this machine with the program beside this file; OUT is where the results go.
+# Checks and measures the GPUs of this machine with the program next to this file; OUT is where the results go.
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$here}
 # Libraries that pip brought, where there is no toolkit.

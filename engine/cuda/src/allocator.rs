@@ -1,7 +1,7 @@
 //! A device's memory, cached: the driver is asked for large regions, which are divided and joined again here.
 //!
 //! The best fit is taken: the smallest free piece that holds what is asked for, at the lowest address. What remains of it
-//! stays free, a piece that is given back joins its free neighbours of the region. When the device has no memory left,
+//! stays free, a piece that is freed joins its free neighbours of the region. When the device has no memory left,
 //! regions that are free as a whole go back to the driver first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +64,7 @@ struct Piece {
     is_free: bool,
 }
 
-/// See the module's notes.
+/// A caching allocator of a device's memory.
 pub struct Caching<S> {
     source: S,
     limit: usize,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_one_piece_again() {
+    fn what_is_freed_is_one_piece_again() {
         let mut a = caching(1 << 30, usize::MAX, 0);
         let [first, second, third] = [1000, 2000, 3000].map(|n| a.alloc(n).unwrap());
         assert_eq!((second, third), (first + 1024, first + 1024 + 2048));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces never overlap, lie in regions that were given, and all of it is free again in the end.
+        /// Pieces never overlap, lie in regions that were given, and are all free again in the end.
         #[test]
         fn pieces_are_disjoint(
             steps in prop::collection::vec((any::<bool>(), 0usize..3_000_000, any::<prop::sample::Index>()), 1..200),

@@ -1,10 +1,10 @@
-//! Whom a launch is for: told to whoever records what the device does, so that its records know the graph's node.
+//! Whom a launch is for: reported to whoever records what the device does, so that its records know the graph's node.
 
 use std::sync::OnceLock;
 
 use engine::kernels::KernelContext;
 
-/// Is told which node a thread works for, while steps are traced.
+/// Is notified which node a thread works for, while steps are traced.
 pub trait Listener: Send + Sync {
     /// What this thread gives to a device from now on is this node's, by its number in events.
     fn begins(&self, node: u32);
@@ -14,7 +14,7 @@ pub trait Listener: Send + Sync {
 
 static LISTENER: OnceLock<Box<dyn Listener>> = OnceLock::new();
 
-/// Tells `listener` from now on. A process has one, the first: false for others.
+/// Notifies `listener` from now on. A process has one, the first: false for others.
 pub fn listen(listener: Box<dyn Listener>) -> bool {
     LISTENER.set(listener).is_ok()
 }

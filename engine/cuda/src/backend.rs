@@ -83,7 +83,7 @@ pub struct Grid {
     pub threads: u32,
 }
 
-/// See the module's notes. Calls return before the device has done what they ask for, but for those of memory and events.
+/// A device's driver. Calls return before the device has done what they ask for, but for those of memory and events.
 ///
 /// # Safety
 /// What takes addresses reads and writes the device's memory there: the caller owns it until the stream is past.
@@ -91,7 +91,7 @@ pub unsafe trait Backend: Send + Sync {
     /// The device's name: `NVIDIA H200`.
     fn name(&self) -> String;
 
-    /// Whether memory that nobody holds is overwritten, when it is handed out and when it is given back, so that tests find
+    /// Whether memory that nobody holds is overwritten, when it is handed out and when it is freed, so that tests find
     /// who reads it.
     fn marks_unused(&self) -> bool {
         false
@@ -175,7 +175,7 @@ pub unsafe trait Backend: Send + Sync {
     /// See [`Backend::memory`].
     fn event(&self) -> Result<Event, Failed>;
 
-    /// Puts the event behind all that the lane was told.
+    /// Puts the event behind all work that the lane was given.
     ///
     /// # Errors
     /// See [`Backend::memory`].
@@ -193,11 +193,11 @@ pub unsafe trait Backend: Send + Sync {
     /// See [`Backend::memory`].
     fn is_past(&self, event: Event) -> Result<bool, Failed>;
 
-    /// Waits for all that a lane was told.
+    /// Waits for all work that a lane was given.
     ///
     /// # Errors
     /// See [`Backend::memory`].
-    fn synchronize(&self, lane: Lane) -> Result<(), Failed>;
+    fn synchronise(&self, lane: Lane) -> Result<(), Failed>;
 
     /// Compiles a source with macros (`NAME=VALUE`) and gives its kernels of these names.
     ///

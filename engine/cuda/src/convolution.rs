@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_zeros_are_told_others_are_written() {
+    fn equal_zeros_are_described_others_are_written() {
         // SAME with an odd window: one on either side.
         let same = given(8, 3, 1, 1, 8).unwrap();
         assert_eq!((same.convolution.image, same.convolution.padding, same.begin), ([8, 5], [1, 0], None));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_library_cannot_have_is_not_told() {
+    fn what_a_library_cannot_have_is_not_described() {
         assert_eq!(given(8, 3, 1, 1, 0), None);
         assert_eq!(given(1 << 40, 1, 1, 0, 1 << 40), None);
         let single = |sizes| geometry(sizes, [Axis::single(); 2]);

@@ -39,7 +39,7 @@ pub fn problem() -> Option<String> {
 /// The engine's device on a driver's.
 ///
 /// # Errors
-/// Its threads cannot be started, or the driver does not tell its memory.
+/// Its threads cannot be started, or the driver does not report its memory.
 pub fn device(idx: usize, backend: Arc<dyn Backend>, options: &DeviceOptions) -> Result<Device, String> {
     let (_, total) = backend.memory().map_err(|e| e.to_string())?;
     let limit = options.memory_limit.min(total.saturating_sub(LEFT).max(total / 2));

@@ -1,4 +1,4 @@
-//! Who is told when a device is done: one thread looks at the events of a device in turn, so that no other one waits.
+//! Callbacks for when a device is done: one thread looks at the events of a device in turn, so that no other one waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::backend::{Backend, Event, Failed, Lane};
 
 /// Called when an event was passed, or with what failed before it.
-type Done = Box<dyn FnOnce(Result<(), Failed>) + Send>;
+type Callback = Box<dyn FnOnce(Result<(), Failed>) + Send>;
 
 /// Looks without a pause before it begins to pause: most waits are short.
 const EAGER: u32 = 200;
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_micros(20);
 
 #[derive(Default)]
 struct Queue {
-    waiting: Vec<(Event, Done)>,
+    waiting: Vec<(Event, Callback)>,
     /// Events that nobody uses.
     spare: Vec<Event>,
     is_closed: bool,
@@ -43,7 +43,7 @@ impl Events {
         Ok(Events { shared, thread: Some(thread) })
     }
 
-    /// An event that nobody uses, to be given back with [`Events::keep`].
+    /// An event that nobody uses, to be returned with [`Events::keep`].
     pub fn spare(&self) -> Result<Event, Failed> {
         let spare = self.shared.queue.lock().spare.pop();
         spare.map_or_else(|| self.shared.backend.event(), Ok)
@@ -54,7 +54,7 @@ impl Events {
         self.shared.queue.lock().spare.push(event);
     }
 
-    /// Lets what `later` is told from now on come after what `earlier` was told so far.
+    /// Lets work that `later` is given from now on come after work that `earlier` was given so far.
     pub fn order(&self, earlier: Lane, later: Lane) -> Result<(), Failed> {
         let event = self.spare()?;
         let backend = &self.shared.backend;
@@ -64,7 +64,7 @@ impl Events {
         ordered
     }
 
-    /// Calls `done` once a lane is past what it was told so far.
+    /// Calls `done` once a lane is past the work that it was given so far.
     pub fn after(&self, lane: Lane, done: impl FnOnce(Result<(), Failed>) + Send + 'static) {
         let recorded = self.spare().and_then(|event| self.shared.backend.record(event, lane).map(|()| event));
         match recorded {

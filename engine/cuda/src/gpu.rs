@@ -15,7 +15,7 @@ use crate::convolution::{Convolution, Pass};
 use crate::events::Events;
 use crate::staging::Staging;
 
-/// What kernels of a GPU compute on. See the module's notes.
+/// What kernels of a GPU compute on.
 pub struct Gpu {
     name: Box<str>,
     pub(crate) backend: Arc<dyn Backend>,

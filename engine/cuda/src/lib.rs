@@ -1,7 +1,7 @@
 //! CUDA devices for the engine: device type `GPU`, found at run time. Linking this crate registers it, with its kernels.
 //!
 //! The map: what a driver does ([`backend`], [`convolution`]), NVIDIA's ([`driver`]); a device's memory ([`allocator`], [`memory`]), the order of
-//! its streams (`events`), copies (`staging`), all of it together ([`gpu`]), as the engine knows it ([`device`]); what
+//! its streams (`events`), copies (`staging`), the device as a whole ([`gpu`]), as the engine knows it ([`device`]); what
 //! computes ([`kernels`]), and for whom ([`attribution`]).
 //!
 //! Kernels are begun in the order in which the executor runs their nodes, on one stream, and return at once: what they give is

@@ -51,7 +51,7 @@ impl Drop for Block {
 }
 
 impl Gpu {
-    /// Memory of so many bytes. What was told to the compute lane of its last user comes before what it is told from now on.
+    /// Memory of so many bytes. Work of its last user in the compute lane comes before work that the lane is given from now on.
     ///
     /// # Errors
     /// There is none.
@@ -69,7 +69,7 @@ impl Gpu {
     }
 
     fn give_back(&self, address: Address, n_bytes: usize) {
-        // Only a test is told less if this fails.
+        // Only a test finds less if this fails.
         self.mark_unused(address, n_bytes).ok();
         self.memory.lock().free(address);
     }

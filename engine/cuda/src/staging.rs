@@ -22,7 +22,7 @@ struct Pinned(*mut u8);
 // SAFETY: a piece that is kept belongs to nobody else.
 unsafe impl Send for Pinned {}
 
-/// A piece, given back when it is dropped: no copy may use it then.
+/// A piece, returned when it is dropped: no copy may use it then.
 pub(crate) struct Piece {
     at: Pinned,
     class: usize,

@@ -65,7 +65,7 @@ fn convolutions() -> Vec<cases::Case> {
     cases
 }
 
-/// What a library is told is what the node means: a convolution that knows the description only comes to the same.
+/// What a library is given describes what the node means: a convolution that knows only the description comes to the same.
 #[test]
 fn convolutions_by_a_library() {
     let Some(device) = emulator::device_with(1 << 30, Library::Plain) else { return };
@@ -221,22 +221,23 @@ fn lossy_transfers_are_those_between_cpus() {
     }
 }
 
-/// Who records what the device does is told which node a thread works for, in traced steps, and that it does no more.
+/// Who records what the device does is notified which node a thread works for, in traced steps, and when that ends.
 #[test]
-fn launches_are_told_their_node() {
-    // Of this thread alone: other tests run beside this one.
-    thread_local! { static TOLD: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) }; }
-    struct Told;
-    impl Listener for Told {
+fn launches_are_reported_with_their_node() {
+    // Of this thread alone: other tests run at the same time.
+    thread_local! { static NODES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) }; }
+    struct NodeRecorder;
+    impl Listener for NodeRecorder {
         fn begins(&self, node: u32) {
-            TOLD.with_borrow_mut(|told| told.push(node));
+            NODES.with_borrow_mut(|nodes| nodes.push(node));
         }
         fn ends(&self) {
-            TOLD.with_borrow_mut(|told| told.push(0));
+            NODES.with_borrow_mut(|nodes| nodes.push(0));
         }
     }
     let Some(gpu) = emulator::device(1 << 30) else { return };
-    assert!(cuda::attribution::listen(Box::new(Told)) && !cuda::attribution::listen(Box::new(Told)));
+    let listen = || cuda::attribution::listen(Box::new(NodeRecorder));
+    assert!(listen() && !listen());
     let g = Graph::new();
     let there = g.with_device("/device:GPU:0");
     let x = there.value(g.placeholder("x", DType::F32, [Some(20), Some(30)]));
@@ -245,18 +246,18 @@ fn launches_are_told_their_node() {
     let session = Session::new(&g, SessionOptions { devices, threads: Some(1), ..SessionOptions::default() }).unwrap();
     let step = || session.run(&[("x", numbers(&[20, 30], 1))], &["out"], &[]).unwrap();
     step();
-    assert_eq!(TOLD.take(), [0u32; 0], "nothing is traced");
+    assert_eq!(NODES.take(), [0u32; 0], "nothing is traced");
     let folder = tempfile::tempdir().unwrap();
     let recording = events::start(folder.path(), events::Options::default()).unwrap();
     step();
     drop(recording);
-    let told = TOLD.take();
-    let nodes: Vec<u32> = told.iter().copied().filter(|node| *node != 0).collect();
+    let reported = NODES.take();
+    let nodes: Vec<u32> = reported.iter().copied().filter(|node| *node != 0).collect();
     let mut distinct = nodes.clone();
     distinct.sort_unstable();
     distinct.dedup();
     // What is fed is copied there; then kernels.
-    assert!(distinct.len() >= 3 && 2 * nodes.len() == told.len(), "{told:?}");
+    assert!(distinct.len() >= 3 && 2 * nodes.len() == reported.len(), "{reported:?}");
 }
 
 /// Chains that the fusion pass makes one node: parts of wider values, results side by side, rows and scalars.

@@ -29,7 +29,7 @@ fn models_learn_on_the_device_what_they_learn_on_the_cpu() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What `train --device gpu:0` runs beside its steps: judging, summaries, checkpoints, which the CPU goes on from.
+/// What `train --device gpu:0` runs in addition to its steps: judging, summaries, checkpoints, which the CPU goes on from.
 #[test]
 fn training_is_judged_summarised_and_saved_as_on_the_cpu() {
     let Some(gpu) = emulator::device(1 << 30) else { return };

@@ -3,31 +3,31 @@
 
 use events::{Kind, NodeId, SiteId, site};
 
-/// Which message.
+/// Which of the messages that run a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum MessageKind {
     /// Master to worker: run a part.
     Run,
     /// Worker to master: it ran.
     Ran,
 }
 
-impl Way {
+impl MessageKind {
     fn site(self) -> SiteId {
         match self {
-            Way::Run => site!("edge", "run"),
-            Way::Ran => site!("edge", "ran"),
+            MessageKind::Run => site!("edge", "run"),
+            MessageKind::Ran => site!("edge", "ran"),
         }
     }
 }
 
 /// A message leaves this thread: its number, 0 where it is not traced.
-pub fn leaves(way: Way) -> u32 {
+pub fn leaves(message: MessageKind) -> u32 {
     if !events::is_on() {
         return 0;
     }
     let number = events::next_flow_id();
-    events::flow_out(way.site(), number);
+    events::flow_out(message.site(), number);
     number
 }
 
@@ -36,18 +36,18 @@ pub fn leaves(way: Way) -> u32 {
 pub struct Arrival {
     /// In ticks.
     at: u64,
-    way: Way,
+    message: MessageKind,
     number: u32,
 }
 
 impl Arrival {
     /// A message with this number came; `None` where it is not traced.
-    pub fn now(way: Way, number: u32) -> Option<Arrival> {
-        (number != 0 && events::is_on()).then(|| Arrival { at: events::clock::now(), way, number })
+    pub fn now(message: MessageKind, number: u32) -> Option<Arrival> {
+        (number != 0 && events::is_on()).then(|| Arrival { at: events::clock::now(), message, number })
     }
 
     /// Its arrow ends on this thread, which waited for it.
     pub fn emit(self) {
-        events::emit_event_at(Kind::FlowIn, self.at, self.way.site(), NodeId::NONE, self.number, 0);
+        events::emit_event_at(Kind::FlowIn, self.at, self.message.site(), NodeId::NONE, self.number, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The cluster that the environment of a launcher tells of: torchrun's variables, or Slurm's.
+//! The cluster that a launcher's environment describes: torchrun's variables, or Slurm's.
 //!
 //! | launcher | the tasks | this one | where |
 //! |---|---|---|---|
@@ -6,8 +6,8 @@
 //! | Slurm | SLURM_TASKS_PER_NODE (`2(x3),1`) | SLURM_PROCID | SLURM_JOB_NODELIST (`node[01-03,7]`), at the ports after MASTER_PORT or one that follows from SLURM_JOB_ID |
 //!
 //! Within a step of Slurm (`srun`) the step's own SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE count. All tasks are of the job
-//! `worker`. Certificates are named by STEPSCOPE_TLS_AUTHORITY, STEPSCOPE_TLS_CERTIFICATE and STEPSCOPE_TLS_KEY. (What MPI's launchers
-//! start tells each other: `member`.)
+//! `worker`. Certificates are named by STEPSCOPE_TLS_AUTHORITY, STEPSCOPE_TLS_CERTIFICATE and STEPSCOPE_TLS_KEY. (Processes
+//! that MPI's launchers start exchange this among themselves: `member`.)
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::cluster::{Certificates, Cluster, ClusterError, TaskName};
 const MAX_TASKS: usize = 1 << 16;
 
 impl Cluster {
-    /// The cluster that a launcher's environment tells of, and which of its tasks this process is.
+    /// The cluster that a launcher's environment describes, and which of its tasks this process is.
     ///
     /// # Errors
     /// A variable is missing or says nothing.
@@ -37,7 +37,7 @@ impl Cluster {
         Ok((cluster, task))
     }
 
-    /// The same for a process that is none of the tasks: a training client in Slurm's batch script, or beside torchrun.
+    /// The same for a process that is none of the tasks: a training client in Slurm's batch script, or next to torchrun.
     ///
     /// # Errors
     /// A variable is missing or says nothing.
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn torchrun_tells_rank_and_port() {
+    fn torchrun_sets_rank_and_port() {
         let with = |rank| {
             let all = [("RANK", rank), ("WORLD_SIZE", "3"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")];
             Cluster::from_environment(env(&all))
@@ -235,7 +235,7 @@ mod tests {
     ];
 
     #[test]
-    fn slurm_tells_nodes_and_tasks() {
+    fn slurm_sets_nodes_and_tasks() {
         let (cluster, own) = Cluster::from_environment(env(SLURM)).unwrap();
         assert_eq!((cluster.id.as_str(), own.to_string().as_str()), ("slurm-60123", "/job:worker/task:3"));
         let at: Vec<String> = cluster.tasks.values().map(Address::to_string).collect();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_slurm_does_not_say_is_told() {
+    fn what_slurm_does_not_say_is_reported() {
         let with = |name: &'static str, value: &'static str| {
             let all: Vec<_> = SLURM.iter().map(|(n, v)| (*n, if *n == name { value } else { *v })).collect();
             Cluster::from_environment(env(&all)).unwrap_err().to_string()

@@ -89,7 +89,7 @@ impl DistributedError {
         use tonic::Code;
         match self {
             DistributedError::Unreachable { .. } => Code::Unavailable,
-            // What a session that must be made anew is told.
+            // The code for a session that must be made anew.
             DistributedError::Lost { .. } => Code::Aborted,
             DistributedError::Failed { is_end_of_data: true, .. } => Code::OutOfRange,
             DistributedError::Failed { message, .. } if message.contains("is not initialised") => {

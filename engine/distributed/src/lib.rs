@@ -2,8 +2,9 @@
 //! the tasks of a cluster, their workers run the parts.
 //!
 //! The map: the tasks and where they are ([`cluster`]); what they say to each other ([`protocol`], [`wire`]); a task's side
-//! ([`worker`]), the other one ([`master`]), streams beside their messages ([`side`]), and how clients in other processes reach it ([`grpc`]). Everything below a task (placement, partition, plans, executor, rendezvous) is the
-//! engine's, the same code as for the devices of one process.
+//! ([`worker`]), the other one ([`master`]), streams next to their messages ([`side`]), and how clients in other processes reach it
+//! ([`grpc`]). Everything below a task (placement, partition, plans, executor, rendezvous) is the engine's, the same code as for the
+//! devices of one process.
 //!
 //! One step:
 //!

@@ -1,5 +1,5 @@
-//! A cluster of the processes that one launcher of MPI started, `mpirun -n 1 CLIENT : -n N WORKER` or one of Slurm's: by MPI they tell
-//! each other where they listen, and large tensors go between them that way ([`net_mpi`]).
+//! A cluster of the processes that one launcher of MPI started, `mpirun -n 1 CLIENT : -n N WORKER` or one of Slurm's: by MPI they
+//! exchange the addresses at which they listen, and large tensors go between them that way ([`net_mpi`]).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use net_mpi::{LeaveRequest, World};
 use crate::cluster::{Certificates, Cluster, ClusterError, TaskName};
 use crate::environment;
 
-/// What a process that is no task tells in place of an address.
+/// What a process that is no task sends in place of an address.
 const NO_TASK: &str = "";
 /// Between two looks at who left.
 const PERIOD: Duration = Duration::from_millis(2);
@@ -65,7 +65,7 @@ impl Member {
         none.security(Some(&self.address()))
     }
 
-    /// Tells all where this one listens, at which port, and hears where the others do. All processes do, once.
+    /// Announces to all where this one listens, at which port, and learns where the others do. All processes do, once.
     ///
     /// # Errors
     /// There is no worker among them.
@@ -75,8 +75,8 @@ impl Member {
             Some(Address::Tcp { port, .. }) => Address::Tcp { host: self.host.clone(), port: *port }.to_string(),
             Some(Address::Unix(_)) | None => NO_TASK.to_owned(),
         };
-        let told = self.world.all_gather(&own).map_err(problem)?;
-        let tasks = told.iter().filter(|text| *text != NO_TASK).enumerate().map(|(i, text)| {
+        let addresses = self.world.all_gather(&own).map_err(problem)?;
+        let tasks = addresses.iter().filter(|text| *text != NO_TASK).enumerate().map(|(i, text)| {
             let task = TaskName::new("worker", i as u32);
             let address = text.parse();
             address

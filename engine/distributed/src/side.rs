@@ -1,5 +1,5 @@
-//! Streams of bytes to the tasks' processes, beside what master and workers say to each other: for what a program has to do with the
-//! processes of a cluster itself, as gathering their traces.
+//! Streams of bytes to the tasks' processes, in addition to what master and workers say to each other: for what a program has to do with
+//! the processes of a cluster itself, as gathering their traces.
 //!
 //! Each is a connection of its own, opened as a master's: encrypted between hosts, by who has a certificate and knows the job. Here it is
 //! one end of a pair of sockets, whose other end two threads join with the connection: what is not taken waits in the systems' buffers, and

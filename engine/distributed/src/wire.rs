@@ -1,4 +1,4 @@
-//! Tensors in frames: a head that tells type and shape, and the elements as they lie in memory, little-endian.
+//! Tensors in frames: a head that states type and shape, and the elements as they lie in memory, little-endian.
 
 use engine::buffer::Allocator;
 use engine::tensor::TensorError;

@@ -1,6 +1,6 @@
 //! Clients in other processes: over gRPC, ours and TensorFlow's.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that tells what it skips")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that prints what it skips")]
 
 mod common;
 
@@ -119,8 +119,8 @@ fn tensorflow_clients_run_their_graphs_here() {
     let (_cluster, server, address) = served(2);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts/tf_client.py");
     let out = Command::new(python).arg(script).arg(&address).output().unwrap();
-    let (told, problems) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{told}\n{problems}");
-    assert!(told.contains("all equal"), "{told}");
+    let (printed, problems) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{printed}\n{problems}");
+    assert!(printed.contains("all equal"), "{printed}");
     drop(server);
 }

@@ -217,7 +217,7 @@ fn queue(g: &Graph) {
 }
 
 #[test]
-fn steps_wait_for_each_other_and_end_when_told() {
+fn steps_wait_for_each_other_and_end_on_request() {
     let cluster = loopback(2, MasterOptions::default());
     let g = Graph::new();
     queue(&g);

@@ -1,7 +1,7 @@
 //! Loops and conditionals whose nodes are dealt out to several tasks give TensorFlow's results (the programs and answers of
 //! `engine/tests/data/tf_control_flow.bin.gz`).
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that tells what it counted")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that prints what it counted")]
 
 mod common;
 

@@ -78,22 +78,22 @@ fn a_master_that_goes_takes_its_steps_along() {
 }
 
 /// What happens around a reset, in order.
-struct Told(Arc<Mutex<Vec<(&'static str, usize)>>>, Arc<Device>);
+struct ResetLog(Arc<Mutex<Vec<(&'static str, usize)>>>, Arc<Device>);
 
-impl Told {
-    fn tell(&self, what: &'static str) {
+impl ResetLog {
+    fn record(&self, what: &'static str) {
         let is_there = self.1.resources().find::<Variable>(&"localhost".into(), &"v".into()).unwrap().is_some();
         self.0.lock().unwrap().push((what, usize::from(is_there)));
     }
 }
 
-impl ResetWatcher for Told {
+impl ResetWatcher for ResetLog {
     fn before_reset(&self) {
-        self.tell("before");
+        self.record("before");
     }
 
     fn after_reset(&self) {
-        self.tell("after");
+        self.record("after");
     }
 }
 
@@ -101,8 +101,8 @@ impl ResetWatcher for Told {
 #[test]
 fn a_reset_ends_the_steps_of_other_masters_first() {
     let cluster = loopback(3, MasterOptions::default());
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let watcher = Told(Arc::clone(&told), Arc::clone(&cluster.workers[0].devices()[0]));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let watcher = ResetLog(Arc::clone(&log), Arc::clone(&cluster.workers[0].devices()[0]));
     cluster.workers[0].watch_resets(Arc::new(watcher));
     let g = Graph::new();
     waiting(&g);
@@ -121,7 +121,7 @@ fn a_reset_ends_the_steps_of_other_masters_first() {
         run.join().unwrap()
     });
     assert!(error.to_string().contains("variables were dropped"), "{error}");
-    assert_eq!(*told.lock().unwrap(), [("before", 1), ("after", 0)]);
+    assert_eq!(*log.lock().unwrap(), [("before", 1), ("after", 0)]);
     // What the old one prepared is void; it sees that it is.
     let error = read(&old).unwrap_err().to_string();
     assert!(error.contains("is not registered"), "{error}");
@@ -132,7 +132,7 @@ fn a_reset_ends_the_steps_of_other_masters_first() {
 }
 
 #[test]
-fn a_worker_that_is_not_there_is_told_in_time() {
+fn a_worker_that_is_not_there_is_reported_in_time() {
     let cluster = loopback(1, MasterOptions::default());
     let mut spec = cluster_of(&cluster.workers);
     let address = "127.0.0.1:9".parse().unwrap();

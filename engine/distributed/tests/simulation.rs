@@ -20,7 +20,7 @@ struct Outcome {
     n_steps: u64,
     n_restarts: u64,
     n_pieces: u64,
-    told_after: Duration,
+    reported_after: Duration,
     time_ns: i64,
 }
 
@@ -48,15 +48,15 @@ fn simulate(seed: u64, with: fn(&Simulation)) -> Outcome {
             n_steps: state.n_steps,
             n_restarts: state.n_restarts,
             n_pieces: cluster.network.n_pieces(),
-            told_after: state.told_after,
+            reported_after: state.reported_after,
             time_ns: threads::now(),
         }
     })
 }
 
-/// What hangs, is gone with its host or cut off, in one direction or both, is told within three seconds.
+/// What hangs, is gone with its host or cut off, in one direction or both, is reported within three seconds.
 #[test]
-fn what_hangs_is_told_within_three_seconds() {
+fn what_hangs_is_reported_within_three_seconds() {
     let longest = (0..100).map(|seed| {
         Simulation::run(seed, |simulation| {
             let mut cluster = Simulated::start(simulation, 2 + simulation.random(3) as usize);
@@ -65,11 +65,11 @@ fn what_hangs_is_told_within_three_seconds() {
             threads::sleep(Duration::from_millis(simulation.random(1000)));
             let at = threads::now();
             cluster.hang();
-            cluster.until("told", Duration::from_secs(3), || cluster.shared.state.lock().told_at.is_some());
+            cluster.until("reported", Duration::from_secs(3), || cluster.shared.state.lock().reported_at.is_some());
             threads::since(at)
         })
     });
-    println!("what hangs is told after {:?} at most", longest.max().unwrap_or_default());
+    println!("what hangs is reported after {:?} at most", longest.max().unwrap_or_default());
 }
 
 /// A step of no-ops on `n` tasks: each hears of it and answers, all side by side.
@@ -108,7 +108,7 @@ fn a_null_step_takes_two_messages_a_task_and_a_round_trip() {
     [2, 16, 64].iter().chain(more).for_each(|n| null_steps(*n));
 }
 
-fn told(payload: &(dyn std::any::Any + Send)) -> String {
+fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().cloned();
     text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
@@ -117,7 +117,7 @@ fn outcome(seed: u64) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| simulate(seed, |_| {}))).unwrap_or_else(|payload| {
         panic!(
             "seed {seed}: {}\nagain: STEPSCOPE_SEED={seed} cargo test --package distributed --test simulation seeds",
-            told(&*payload)
+            panic_text(&*payload)
         )
     })
 }
@@ -134,10 +134,11 @@ fn all_seeds_recover() {
     };
     let outcomes: Vec<Outcome> = seeds.map(outcome).collect();
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
-    let longest = outcomes.iter().map(|outcome| outcome.told_after).max();
+    let longest = outcomes.iter().map(|outcome| outcome.reported_after).max();
     let time = Duration::from_nanos(sum(|outcome| outcome.time_ns as u64));
     println!(
-        "{} seeds, {:.0} simulated seconds: {} steps, {} restarts, {} pieces over the network; a loss was told after {:?} at most",
+        "{} seeds, {:.0} simulated seconds: {} steps, {} restarts, {} pieces over the network; \
+         a loss was reported after {:?} at most",
         outcomes.len(),
         time.as_secs_f64(),
         sum(|o| o.n_steps),

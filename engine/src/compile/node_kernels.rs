@@ -21,7 +21,7 @@ pub enum Numerics {
     Ignore,
     /// The first op that makes a NaN or an infinity fails the step, by name.
     Fail,
-    /// The trace tells of each node whether its results are finite, once and whenever that changes.
+    /// The trace says of each node whether its results are finite, once and whenever that changes.
     Trace,
 }
 
@@ -32,7 +32,7 @@ pub enum Numerics {
 #[derive(Default)]
 pub(super) struct Kernels {
     stateful: SharedKernels,
-    stateless: FxHashMap<NodeId, Made>,
+    stateless: FxHashMap<NodeId, CachedKernel>,
     /// What is done about results that are no finite numbers.
     numerics: Numerics,
 }
@@ -44,13 +44,13 @@ pub struct SharedKernels(Arc<Mutex<Stateful>>);
 
 #[derive(Default)]
 struct Stateful {
-    made: FxHashMap<Arc<str>, Made>,
+    made: FxHashMap<Arc<str>, CachedKernel>,
     /// Restored state of kernels that are yet to be made.
     pending: FxHashMap<Arc<str>, Fields>,
 }
 
 /// A kernel, its node, and the number of the device that it was made for.
-type Made = (AnyKernel, NodeInfo, u32);
+type CachedKernel = (AnyKernel, NodeInfo, u32);
 
 impl Kernels {
     pub fn new(numerics: Numerics, stateful: SharedKernels) -> Kernels {
@@ -62,7 +62,7 @@ impl Kernels {
             let problem = format!("node {} is on device number {} of {}", node.name(), node.device, devices.len());
             return Err(CompileError::Pass { pass: "place", problem });
         };
-        let is_kept = |made: &Made| devices.get(made.2 as usize).is_some_and(|d| d.kind() == device.kind());
+        let is_kept = |made: &CachedKernel| devices.get(made.2 as usize).is_some_and(|d| d.kind() == device.kind());
         let known = match node.origin {
             // A transfer's attributes are its plan's.
             _ if node.kind().is_transfer() => None,
@@ -104,7 +104,7 @@ impl Kernels {
 
     /// The state of the kernels that have some.
     pub fn save(&self) -> Vec<(Arc<str>, Fields)> {
-        let state = |(name, made): (&Arc<str>, &Made)| match &made.0 {
+        let state = |(name, made): (&Arc<str>, &CachedKernel)| match &made.0 {
             AnyKernel::Sync(kernel) => Some((Arc::clone(name), kernel.state()?.save())),
             AnyKernel::Async(_) => None,
         };

@@ -1,6 +1,6 @@
 //! Handwritten digits: 8x8 pixels of 0 to 16 and a label of 0 to 9 per line of CSV, gzipped or not.
 //!
-//! The bundled set has 1,797 images (licence and source beside it in `engine/data`). The split into 4/5 training and
+//! The bundled set has 1,797 images (licence and source next to it in `engine/data`). The split into 4/5 training and
 //! 1/5 test images is stratified by label, shuffled, and the same on every machine.
 
 use std::fs::File;

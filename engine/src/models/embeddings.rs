@@ -1,5 +1,5 @@
-//! Word embeddings: skip-gram with negative sampling (Mikolov et al. 2013). A word's vector learns to tell the words
-//! around it from words drawn at random.
+//! Word embeddings: skip-gram with negative sampling (Mikolov et al. 2013). A word's vector learns to distinguish the
+//! words around it from words drawn at random.
 
 use super::{Input, Network, Tower};
 use crate::layers::{Initial, Phase, Variables, embedding};
@@ -14,7 +14,7 @@ pub struct SkipGram {
     pub n_words: usize,
     /// Numbers of a vector.
     pub size: usize,
-    /// Words drawn at random per batch, which all its pairs are told from.
+    /// Words drawn at random per batch, from which all its pairs are to be distinguished.
     pub negatives: usize,
 }
 

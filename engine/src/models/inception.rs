@@ -1,6 +1,6 @@
 //! An Inception-style net (Szegedy et al. 2015, third version): modules of parallel convolutions whose results are joined,
 //! each with batch normalisation out of primitives. Trained on four devices its graph has 44,000 nodes; the white paper
-//! tells of 36,000 for its own Inception.
+//! reports 36,000 for its own Inception.
 
 use super::{Input, Network, Tower};
 use crate::layers::{Initial, Phase, Variables, accuracy, batch_norm, dense, mean_cross_entropy};

@@ -25,7 +25,7 @@ impl Waiting {
 
 #[derive(Default)]
 struct Shard {
-    /// By the key's hash; keys that share one are told apart.
+    /// By the key's hash; keys that share one are compared in full.
     waiting: FxHashMap<u64, Vec<Waiting>>,
     aborted: Option<RendezvousError>,
 }
@@ -178,9 +178,9 @@ mod tests {
         Message { value: Some(Tensor::scalar(value)), transfer: 0, is_there: false }
     }
 
-    type Got = Arc<Mutex<Vec<Result<Option<f32>, String>>>>;
+    type ReceivedValues = Arc<Mutex<Vec<Result<Option<f32>, String>>>>;
 
-    fn receiver(got: &Got) -> Receiver {
+    fn receiver(got: &ReceivedValues) -> Receiver {
         let got = Arc::clone(got);
         Box::new(move |result| {
             let value = result.map(|m| m.value.map(|t| t.item::<f32>().unwrap())).map_err(|e| e.to_string());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_say_all_that_tells_transfers_apart() {
+    fn keys_say_all_that_distinguishes_transfers() {
         let text = key("x/y:1", 5).to_string();
         assert_eq!(text, "/job:a/device:CPU:0;0000000000000007;/job:a/device:CPU:1;x/y:1;3:5");
         assert_eq!(key("x/y:1", 5).edge.edge(), "x/y:1");
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn either_side_may_come_first_and_values_are_taken_once() {
-        let (r, got) = (LocalRendezvous::new(), Got::default());
+        let (r, got) = (LocalRendezvous::new(), ReceivedValues::default());
         r.send(key("a:0", 0), message(1.0)).unwrap();
         r.recv(key("b:0", 0), receiver(&got));
         assert_eq!((r.n_waiting(), got.lock().len()), (2, 0));
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_key_used_twice_is_an_error() {
-        let (r, got) = (LocalRendezvous::new(), Got::default());
+        let (r, got) = (LocalRendezvous::new(), ReceivedValues::default());
         r.send(key("a:0", 0), message(1.0)).unwrap();
         let error = r.send(key("a:0", 0), message(2.0)).unwrap_err().to_string();
         assert!(error.contains("a:0;3:0 was sent twice"), "{error}");
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_abort_ends_all_waiting_and_the_first_error_stays() {
-        let (r, got) = (LocalRendezvous::new(), Got::default());
+        let (r, got) = (LocalRendezvous::new(), ReceivedValues::default());
         r.recv(key("a:0", 0), receiver(&got));
         r.abort(RendezvousError::Remote("worker 3 is gone".into()));
         r.abort(RendezvousError::Aborted);

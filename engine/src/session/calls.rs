@@ -95,8 +95,8 @@ impl Functions for Calls<'_> {
         };
         let run = || executor::run(&plan, &args, &environment, self.trace);
         stacker::maybe_grow(STACK_LEFT, STACK_PIECE, run).map_err(|error| match error {
-            // Told once, by the innermost call, not by all those around it.
-            ExecuteError::Kernel { source, .. } if is_told(&source) => *source,
+            // Only the innermost call names its function, not all those around it.
+            ExecuteError::Kernel { source, .. } if has_function(&source) => *source,
             other => failed(other.into()),
         })
     }
@@ -106,6 +106,7 @@ impl Functions for Calls<'_> {
     }
 }
 
-fn is_told(error: &KernelError) -> bool {
+/// Whether an error already names the function that it came from.
+fn has_function(error: &KernelError) -> bool {
     matches!(error, KernelError::Function { .. } | KernelError::TooDeep { .. })
 }

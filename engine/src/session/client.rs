@@ -251,9 +251,9 @@ impl Session {
             let timeout = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
             events::clock::mono_now().saturating_add(timeout)
         });
-        // All tasks tell of the step under one number.
-        let told_id = meeting.map_or(step_id, |meeting| meeting.step_id);
-        let trace = StepTrace::begin(told_id, options.label, options.summary_step.unwrap_or(-1));
+        // All tasks trace the step under one number.
+        let trace_id = meeting.map_or(step_id, |meeting| meeting.step_id);
+        let trace = StepTrace::begin(trace_id, options.label, options.summary_step.unwrap_or(-1));
         let environment = Environment {
             pool: &self.pool,
             devices: self.devices(),

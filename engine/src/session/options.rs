@@ -76,7 +76,7 @@ pub struct RunOptions<'a> {
     pub cancel: Option<&'a CancelToken>,
     /// How long the step may take; it ends early between two kernels.
     pub timeout: Option<Duration>,
-    /// Is told what the step waits for, where nothing happens in it.
+    /// Reports what the step waits for, where nothing happens in it.
     pub on_stall: Option<OnStall<'a>>,
 }
 

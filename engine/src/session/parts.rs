@@ -77,7 +77,7 @@ impl TaskSession {
         own.iter().fold(Passes::none(), |passes, name| passes.with(name))
     }
 
-    /// Compiles a part. The options tell the task's devices and the kernels with state that all parts of a client's
+    /// Compiles a part. The options name the task's devices and the kernels with state that all parts of a client's
     /// graph share.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Digits to be told apart: by a perceptron, a convolutional net, an Inception-style net.
+//! Recognition of digits: by a perceptron, a convolutional net, an Inception-style net.
 
 use super::{Judge, Task};
 use crate::data::{Batches, Digits, enlarged};

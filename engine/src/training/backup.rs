@@ -2,7 +2,7 @@
 //! (Abadi et al. 2016, section 4.4; Chen et al. 2016, "Revisiting Distributed Synchronous SGD").
 //!
 //! Each tower has a step of its own that gives its gradients to accumulators where the variables are; the training step takes their
-//! mean when there are enough. A gradient tells of which training step the variables were that it was computed with, and accumulators
+//! mean when there are enough. A gradient carries the number of the training step whose variables it was computed with, and accumulators
 //! drop those of steps that are over: a tower that is late delays nobody, and spoils nothing.
 
 use super::options::TrainingOptions;
@@ -44,19 +44,24 @@ impl Accumulator {
 }
 
 /// What towers give: a value of each, and where it is accumulated.
-struct Given {
+struct TowerValues {
     accumulator: Accumulator,
     of_towers: Vec<Output>,
 }
 
 /// What all towers give: the gradients of the variables, loss, and accuracy where there is one.
-fn given(home: &Graph, g: &Graph, variables: &Variables, built: &[Built]) -> Result<Vec<Given>, GraphError> {
+fn tower_values(
+    home: &Graph,
+    g: &Graph,
+    variables: &Variables,
+    built: &[Built],
+) -> Result<Vec<TowerValues>, GraphError> {
     let mut all = Vec::new();
     let mut add = |name: &str, shape: PartialShape, of_towers: Vec<Output>| {
         let Some(first) = of_towers.first() else { return };
         let dtype = home.value(*first).dtype();
         let accumulator = Accumulator::new(g, dtype, shape, &format!("{}/{name}", g.scope_name()));
-        all.push(Given { accumulator, of_towers });
+        all.push(TowerValues { accumulator, of_towers });
     };
     for (i, var) in variables.trained().into_iter().enumerate() {
         let of = |tower: &Built| whole(g, tower.gradients[i], var);
@@ -87,17 +92,17 @@ pub(super) fn updates(
     let g = home.scope("backup");
     let n_required = built.len().saturating_sub(spare).max(1);
     let done = g.placeholder("done", DType::I64, PartialShape::scalar()).output();
-    let given = given(home, &g, variables, built)?;
+    let values = tower_values(home, &g, variables, built)?;
     let mut ops = Vec::new();
     for (i, tower) in built.iter().enumerate() {
         let scope = g.scope(&format!("tower{i}"));
-        let gives = given.iter().map(|given| given.accumulator.give(&scope, done, given.of_towers[i]));
+        let gives = values.iter().map(|value| value.accumulator.give(&scope, done, value.of_towers[i]));
         let all: Vec<NodeId> = gives.chain(tower.tower.updates.iter().copied()).collect();
         ops.push(scope.group("gradients", &all));
     }
-    let begins: Vec<NodeId> = given.iter().map(|given| given.accumulator.begin(&g, done)).collect();
+    let begins: Vec<NodeId> = values.iter().map(|value| value.accumulator.begin(&g, done)).collect();
     let n = g.named_constant("required", Tensor::scalar(i32::try_from(n_required).unwrap_or(i32::MAX))).output();
-    let taken: Vec<Output> = given.iter().map(|given| given.accumulator.take(&g, n)).collect();
+    let taken: Vec<Output> = values.iter().map(|value| value.accumulator.take(&g, n)).collect();
     let trained = variables.trained();
     let (means, judged) = taken.split_at(trained.len());
     let gradients = clipped(home, options, &trained, means)?;

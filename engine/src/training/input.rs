@@ -147,7 +147,7 @@ impl Source {
         let dequeue = dequeue.add_node("QueueDequeueV2").name("dequeue").input(queue);
         let dequeue = dequeue.after(began.map(|at: Output| at.node).as_slice());
         let batch = dequeue.attr("component_types", Attr::ListType(types)).value();
-        // A queue without declared shapes tells nothing of what it gives: a placeholder that has a default declares them.
+        // A queue without declared shapes says nothing about its values: a placeholder that has a default declares them.
         let ports = inputs.iter().enumerate().map(|(port, input)| {
             let node = g.add_node("PlaceholderWithDefault").name(input.name).input(batch.port(port as u32));
             node.attr("shape", input.shape.clone()).value().output()

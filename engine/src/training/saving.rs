@@ -34,9 +34,9 @@ struct Saved {
     dtype: DType,
 }
 
-/// What the tasks hold, by their devices.
+/// The state that the tasks hold, by their devices.
 #[derive(Default)]
-struct Held {
+struct TaskState {
     variables: BTreeMap<Arc<str>, Vec<Saved>>,
     /// Nodes whose kernels hold random generators.
     generators: BTreeMap<Arc<str>, Vec<Vec<u8>>>,
@@ -44,7 +44,7 @@ struct Held {
 
 /// Adds the nodes that save and restore all variables, and the generators that any of the `steps` needs.
 pub(super) fn saving(home: &Graph, steps: &[NodeId]) -> Saving {
-    let held = held(home, steps);
+    let state = task_state(home, steps);
     let g = home.scope("save");
     let prefix = g.placeholder("prefix", DType::String, PartialShape::scalar()).output();
     let (mut parts, mut saves, mut restores) = (Vec::new(), Vec::new(), Vec::new());
@@ -53,12 +53,12 @@ pub(super) fn saving(home: &Graph, steps: &[NodeId]) -> Saving {
         parts.push(part);
         part
     };
-    for (device, variables) in &held.variables {
+    for (device, variables) in &state.variables {
         let at = g.with_device(device);
         saves.push(save(&at, part(&at), variables));
         restores.extend(restore(&at, prefix, variables));
     }
-    for (device, nodes) in held.generators {
+    for (device, nodes) in state.generators {
         let at = g.with_device(&device);
         let save = at.add_node("_SaveStates").name("SaveStates").input(part(&at));
         saves.push(save.attr("nodes", Attr::ListStr(nodes.clone())).value().node());
@@ -71,8 +71,8 @@ pub(super) fn saving(home: &Graph, steps: &[NodeId]) -> Saving {
     Saving { parts, prefix, save, restore: g.group("restore_all", &restores) }
 }
 
-fn held(g: &Graph, steps: &[NodeId]) -> Held {
-    let mut held = Held::default();
+fn task_state(g: &Graph, steps: &[NodeId]) -> TaskState {
+    let mut state = TaskState::default();
     let nodes = g.nodes();
     for node in nodes.iter().filter(|node| node.op.name == "VarHandleOp") {
         let container = node.text("container").unwrap_or_default();
@@ -84,7 +84,7 @@ fn held(g: &Graph, steps: &[NodeId]) -> Held {
         let Some(Attr::Type(dtype)) = node.attrs.get("dtype") else { continue };
         let name = shared.unwrap_or_else(|| node.name.to_string());
         let saved = Saved { name, handle: Output::from(node.id), dtype: *dtype };
-        held.variables.entry(Arc::clone(&node.device)).or_default().push(saved);
+        state.variables.entry(Arc::clone(&node.device)).or_default().push(saved);
     }
     let mut found = BTreeSet::new();
     let mut open: Vec<NodeId> = steps.to_vec();
@@ -92,11 +92,11 @@ fn held(g: &Graph, steps: &[NodeId]) -> Held {
         let Some(node) = nodes.get(id).filter(|_| found.insert(id)) else { continue };
         open.extend(node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied()));
         if is_generator(node) {
-            let own = held.generators.entry(Arc::clone(&node.device)).or_default();
+            let own = state.generators.entry(Arc::clone(&node.device)).or_default();
             own.push(node.name.as_bytes().to_vec());
         }
     }
-    held
+    state
 }
 
 /// Whether its kernel goes on from execution to execution by a generator of its own.

@@ -1,4 +1,4 @@
-//! What a training step tells of itself, as summary nodes.
+//! What a training step reports of itself, as summary nodes.
 
 use crate::layers::Variables;
 use engine_core::graph::{Graph, Output, Value};

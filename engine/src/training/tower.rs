@@ -33,7 +33,7 @@ pub(super) struct Updates {
     pub train_ops: Vec<NodeId>,
     /// The loss of each.
     pub losses: Vec<Output>,
-    /// What the summaries tell.
+    /// What the summaries report.
     pub accuracy: Option<Output>,
     /// Those of the first one.
     pub gradients: Vec<Output>,

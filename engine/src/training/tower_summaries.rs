@@ -1,4 +1,4 @@
-//! What the towers of a cluster tell of themselves, in event files that their tasks write: no value passes through the client.
+//! Summaries of the towers of a cluster, in event files that their tasks write: no value passes through the client.
 
 use super::input::Began;
 use super::tower::Built;
@@ -20,12 +20,12 @@ pub struct TowerSummaries {
     pub event: Output,
     /// Writes that event.
     pub import: NodeId,
-    /// What the step that `scalars` and `histograms` tell of is fed to, an int64 scalar.
+    /// What the number of the step that `scalars` and `histograms` describe is fed to, an int64 scalar.
     pub step: Output,
-    /// Beside a step of the tower: writes its loss, its accuracy where it has one, and what it took (seconds, examples per second, batches
-    /// left in the queue).
+    /// Run with a step of the tower: writes its loss, its accuracy where it has one, and what it took (seconds, examples per second,
+    /// batches left in the queue).
     pub scalars: NodeId,
-    /// Beside a step of the tower: writes histograms of its own gradients.
+    /// Run with a step of the tower: writes histograms of its own gradients.
     pub histograms: NodeId,
     /// Ends the file; fails where anything is missing in it.
     pub close: NodeId,

@@ -1,4 +1,5 @@
 //! Ops of these tests' own, registered as any other crate would register them, and graphs of them.
+
 #![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "tests; each file uses a part")]
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What goes into and out of a computation: checkpoints, queues, files.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a test that tells what it counted")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a test that prints its counts")]
 
 mod checkpoints;
 mod fixtures;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::source::{Source, Token};
-use super::{check_debt, member_of, rust_files};
+use super::{fail_by_member, member_of, rust_files};
 
 /// Members that are not looked at: libraries for other people's programs, the engine's parts, and what is for tests.
 const OUTSIDE: &[&str] = &["base/events", "base/net", "docs", "engine", "tests", "xtask"];
@@ -77,7 +77,7 @@ fn public_items_have_callers() {
     for (file, counts) in counts.iter().enumerate() {
         counts.keys().for_each(|word| _ = users.entry(word).or_default().insert(file));
     }
-    let mut found: BTreeMap<String, (usize, Vec<String>)> = BTreeMap::new();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (file, (path, _)) in files.iter().enumerate() {
         let member = member_of(path);
         if OUTSIDE.iter().any(|outside| Path::new(&member).starts_with(outside)) {
@@ -88,12 +88,11 @@ fn public_items_have_callers() {
             // A type may be used without its name, where a public function of its file returns it.
             let is_used = users[name].len() > 1 || (is_type && counts[file][name] > 1);
             if !is_used && !is_allowed(path, name) {
-                entry.0 += 1;
-                entry.1.push(format!("{}: {name}", path.display()));
+                entry.push(format!("{}: {name}", path.display()));
             }
         }
     }
-    check_debt("public items that only their own file and tests use", &found, &[]);
+    fail_by_member("public items that only their own file and tests use", &found);
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl Entry {
     }
 }
 
-/// A `TensorSliceProto`: start and length of each dimension (no length: all of it).
+/// A `TensorSliceProto`: start and length of each dimension (no length: the entire dimension).
 #[derive(Default)]
 pub(super) struct SliceProto(Vec<(u64, Option<u64>)>);
 

@@ -4,7 +4,7 @@
 use super::slice::Slice;
 use crate::shape::Shape;
 
-/// The key of a part of tensor `name`: 0, the name, the rank, and start and length of each dimension (-1: all of it).
+/// The key of a part of tensor `name`: 0, the name, the rank, and start and length of each dimension (-1: the entire dimension).
 pub(super) fn part_key(name: &str, slice: &Slice, shape: &Shape) -> Vec<u8> {
     let mut key = Vec::new();
     put_number(&mut key, 0);

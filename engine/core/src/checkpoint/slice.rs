@@ -17,7 +17,7 @@ pub struct Slice {
     pub len: SmallVec<[usize; 4]>,
 }
 
-/// A tensor's full shape, and the part that is meant (`None`: all of it).
+/// A tensor's full shape, and the part that is meant (`None`: the entire tensor).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SliceSpec {
     /// The shape of the whole tensor.

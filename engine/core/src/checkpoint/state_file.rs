@@ -1,4 +1,4 @@
-//! The file `checkpoint` beside the checkpoints: which there are, the latest first in rank (TensorFlow's text of a
+//! The file `checkpoint` next to the checkpoints: which exist, the latest first in rank (TensorFlow's text of a
 //! `CheckpointState`, so that either program finds the other's).
 
 use std::fs;
@@ -21,7 +21,7 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// What the file in `folder` says; nothing where there is none or it is damaged (the folder itself then tells).
+    /// What the file in `folder` says; nothing where there is none or it is damaged (then the files in the folder decide).
     pub fn read(folder: &Path) -> StateFile {
         let text = fs::read(folder.join(NAME)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

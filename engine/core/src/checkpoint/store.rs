@@ -18,7 +18,7 @@ pub trait FileStore: Send + Sync {
     /// The store does not answer, or refuses.
     fn list(&self) -> Result<Vec<String>, CheckpointError>;
 
-    /// Puts a copy of `file` there under `name`: all of it, or (after an error) nothing, in the place of what had the name.
+    /// Puts a copy of `file` there under `name`, in the place of what had the name: the entire file or, after an error, nothing.
     ///
     /// # Errors
     /// The file cannot be read, or the store refuses.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file:     data blocks, metaindex block, index block, footer
-//! block:    entries, restart offsets (u32 each), their number (u32); behind it a byte that tells the compression
+//! block:    entries, restart offsets (u32 each), their number (u32); behind it a byte that says the compression
 //!           (0: none, 1: Snappy) and the masked CRC-32C of block and byte (u32)
 //! entry:    varint: bytes shared with the key before; varint: further bytes of the key; varint: bytes of the value; both
 //! handle:   varint: offset, varint: size of a block (without the five bytes behind it)
@@ -196,7 +196,7 @@ mod tests {
         for i in 0..file.len() {
             let mut damaged = file.clone();
             damaged[i] ^= 1 << (i % 8);
-            // The metaindex's handle and the footer's padding tell nothing.
+            // The metaindex's handle and the footer's padding carry no information.
             if let Ok(all) = read(Path::new("t"), &damaged) {
                 assert_eq!(all, small, "byte {i}");
             }

@@ -70,7 +70,7 @@ impl V1File {
         Ok(V1File { path: path.to_owned(), infos, parts })
     }
 
-    /// The tensors, all in parts (of which one may be all of it).
+    /// The tensors, all in parts (of which one may be the entire tensor).
     pub fn infos(&self) -> impl Iterator<Item = (&str, TensorInfo)> {
         self.infos.iter().map(|(name, info)| (name.as_str(), info.clone()))
     }

@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 /// A tensor to be saved: its name, the part of the whole tensor that it is, its value.
 pub type Saved = (String, Option<SliceSpec>, Tensor);
 
-/// Writes `content` to a file that appears under its name only when all of it is on the disk.
+/// Writes `content` to a file that appears under its name only once it is completely on the disk.
 pub fn write_whole(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<File>) -> Result<(), CheckpointError>,
@@ -146,7 +146,7 @@ pub fn read_index(prefix: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
     let names = listed.unwrap_or_else(|| map.values().collect());
     let names: Option<BTreeSet<&str>> = names.into_iter().map(Value::as_str).collect();
     let names = names.ok_or_else(|| bad("a file's name is not text".into()))?;
-    // Only files beside the index: a name must not lead elsewhere.
+    // Only files next to the index: a name must not lead elsewhere.
     if let Some(name) = names.iter().find(|name| name.contains(['/', '\\']) || **name == "..") {
         return Err(bad(format!("{name:?} is no file's name")));
     }

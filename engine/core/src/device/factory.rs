@@ -62,7 +62,7 @@ pub fn kinds() -> Vec<&'static str> {
     kinds
 }
 
-/// Makes device `idx` of a type, told without regard to case.
+/// Makes device `idx` of a type, which is matched without regard to case.
 ///
 /// # Errors
 /// The type is not registered, or refuses.

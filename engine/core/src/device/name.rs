@@ -5,7 +5,7 @@
 //! /job:worker/task:17     /device:GPU:*     /job:ps/cpu:0     cpu:0     partial: what is left out, or *, is any
 //! ```
 //!
-//! Parts come in any order. Device types are told apart without regard to case and written in upper case.
+//! Parts come in any order. Device types are compared without regard to case and written in upper case.
 
 use std::fmt;
 use std::str::FromStr;

@@ -94,7 +94,7 @@ struct Count<'l> {
 
 impl Count<'_> {
     fn size(&mut self, call: &NameAttrList) -> Result<Size, Uncounted> {
-        // What the library lacks is told when it is needed.
+        // What the library lacks is reported when it is needed.
         let Some(function) = self.library.get(&call.name).cloned() else {
             return Ok(Size { n_nodes: 0, depends_on: None });
         };

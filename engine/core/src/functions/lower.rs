@@ -56,7 +56,7 @@ pub(super) struct Lowering<'g> {
     gradients: Gradients,
 }
 
-pub(super) type Done<T = ()> = Result<T, FunctionError>;
+pub(super) type LoweringResult<T = ()> = Result<T, FunctionError>;
 
 /// A body in the graph.
 pub(super) struct Inlined {
@@ -75,7 +75,7 @@ struct Branch<'a> {
 }
 
 impl Lowering<'_> {
-    fn node(&mut self, id: NodeId) -> Done {
+    fn node(&mut self, id: NodeId) -> LoweringResult {
         let node = self.graph.node(id)?;
         match node.op.kind {
             OpKind::Call => self.call(&node),
@@ -87,7 +87,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn call(&mut self, node: &Node) -> Done {
+    fn call(&mut self, node: &Node) -> LoweringResult {
         let f = func(node, "f")?;
         let types = node.dtypes("Tout").cloned().unwrap_or_default();
         let body = self.inline(node, f, &node.name, &node.inputs, &self.guards(node)?, &types)?;
@@ -97,12 +97,12 @@ impl Lowering<'_> {
     /// What must have run before the nodes that take the node's place: its control inputs, and in a loop or branch
     /// what its inputs come from too. A node without inputs of its own, such as a constant, would run in the root
     /// frame otherwise, and where the branch is not taken.
-    pub(super) fn guards(&self, node: &Node) -> Done<Vec<NodeId>> {
+    pub(super) fn guards(&self, node: &Node) -> LoweringResult<Vec<NodeId>> {
         let mut guards = node.control_inputs.clone();
         let nodes = self.graph.nodes();
         let kind = |output: &Output| nodes.get(output.node).map_or(OpKind::Compute, |from| from.op.kind);
         let is_inside = |output: &&Output| nodes.value_context(**output) != ContextId::ROOT;
-        // What is only brought in tells less: a switch has run whichever way it went, an invariant is there even after the
+        // What is only brought in says less: a switch has run whichever way it went, an invariant is there even after the
         // last iteration.
         let is_brought_in = |output: &&Output| kind(output).is_switch() || kind(output) == OpKind::Enter;
         let (brought_in, made): (Vec<&Output>, Vec<&Output>) =
@@ -128,7 +128,7 @@ impl Lowering<'_> {
     }
 
     /// A handle for constants in the node's place.
-    pub(super) fn guarded(&self, node: &Node) -> Done<Graph> {
+    pub(super) fn guarded(&self, node: &Node) -> LoweringResult<Graph> {
         Ok(self.within(node).with_control(&self.guards(node)?))
     }
 
@@ -146,7 +146,7 @@ impl Lowering<'_> {
         inputs: &[Output],
         after: &[NodeId],
         types: &[DType],
-    ) -> Done<Inlined> {
+    ) -> LoweringResult<Inlined> {
         let body = self.inline_any(node, f, scope, inputs, after)?;
         let got = self.types(&body.outputs)?;
         if got != types {
@@ -163,7 +163,7 @@ impl Lowering<'_> {
         scope: &str,
         inputs: &[Output],
         after: &[NodeId],
-    ) -> Done<Inlined> {
+    ) -> LoweringResult<Inlined> {
         let function = self.function(node, &f.name)?;
         if self.chain.contains(&f.name) {
             return self.call_again(node, f, &function, scope, inputs, after);
@@ -187,7 +187,7 @@ impl Lowering<'_> {
             function: f.name.to_string(),
             source: Box::new(source),
         })?;
-        let ids = names.iter().map(|name| self.id(name)).collect::<Done<Vec<NodeId>>>()?;
+        let ids = names.iter().map(|name| self.id(name)).collect::<LoweringResult<Vec<NodeId>>>()?;
         self.chain.push(f.name.clone());
         ids.into_iter().try_for_each(|id| stacker::maybe_grow(STACK_LEFT, STACK_PIECE, || self.node(id)))?;
         self.chain.pop();
@@ -201,11 +201,11 @@ impl Lowering<'_> {
                 format!("declares results of types {declared:?}, its body gives {got:?}"),
             ));
         }
-        let control = body.control.iter().map(|name| self.id(name)).collect::<Done<_>>()?;
+        let control = body.control.iter().map(|name| self.id(name)).collect::<LoweringResult<_>>()?;
         Ok(Inlined { outputs, control })
     }
 
-    /// A function within its own body: how often it is called only the step can tell.
+    /// A function within its own body: only the step determines how often it is called.
     fn call_again(
         &self,
         node: &Node,
@@ -214,7 +214,7 @@ impl Lowering<'_> {
         scope: &str,
         inputs: &[Output],
         after: &[NodeId],
-    ) -> Done<Inlined> {
+    ) -> LoweringResult<Inlined> {
         let types = |all: Vec<DType>| Attr::ListType(all);
         let given = self.types(inputs)?;
         let results = body::output_types(function, f)?;
@@ -230,16 +230,16 @@ impl Lowering<'_> {
         })
     }
 
-    fn types(&self, outputs: &[Output]) -> Done<Vec<DType>> {
+    fn types(&self, outputs: &[Output]) -> LoweringResult<Vec<DType>> {
         Ok(outputs.iter().map(|output| self.graph.dtype(*output)).collect::<Result<_, _>>()?)
     }
 
-    fn id(&self, name: &str) -> Done<NodeId> {
+    fn id(&self, name: &str) -> LoweringResult<NodeId> {
         let missing = || GraphError::NoSuchNode { name: name.to_owned() };
         Ok(self.graph.nodes().find(name).map(|n| n.id).ok_or_else(missing)?)
     }
 
-    pub(super) fn function(&self, node: &Node, name: &str) -> Done<Arc<FunctionDef>> {
+    pub(super) fn function(&self, node: &Node, name: &str) -> LoweringResult<Arc<FunctionDef>> {
         let missing = || FunctionError::Missing { node: node.name.to_string(), function: name.to_owned() };
         self.graph.nodes().functions().get(name).cloned().ok_or_else(missing)
     }
@@ -252,7 +252,7 @@ impl Lowering<'_> {
         scope: &str,
         inputs: &[Output],
         after: Option<NodeId>,
-    ) -> Done<Body> {
+    ) -> LoweringResult<Body> {
         let attrs: BTreeMap<_, _> = f.attrs.iter().map(|(name, value)| (name.clone(), attr_to_proto(value))).collect();
         let nodes = self.graph.nodes();
         let name_of = |id: NodeId| nodes.get(id).map(|n| n.name.to_string()).unwrap_or_default();
@@ -290,7 +290,7 @@ impl Lowering<'_> {
     }
 
     /// One node that has run when all of these have.
-    fn single(&self, node: &Node, scope: &str, after: &[NodeId]) -> Done<Option<NodeId>> {
+    fn single(&self, node: &Node, scope: &str, after: &[NodeId]) -> LoweringResult<Option<NodeId>> {
         Ok(match after {
             [] => None,
             [one] => Some(*one),
@@ -302,7 +302,7 @@ impl Lowering<'_> {
     }
 
     /// Makes the node itself give the results.
-    pub(super) fn finish(&self, node: &Node, outputs: &[Output], control: &[NodeId]) -> Done {
+    pub(super) fn finish(&self, node: &Node, outputs: &[Output], control: &[NodeId]) -> LoweringResult {
         let builder = match outputs.is_empty() {
             true => self.graph.add_node("NoOp").after(&self.guards(node)?),
             false => {
@@ -314,14 +314,14 @@ impl Lowering<'_> {
     }
 
     /// The condition as a bool.
-    pub(super) fn to_bool(&self, graph: &Graph, condition: Output) -> Done<Output> {
+    pub(super) fn to_bool(&self, graph: &Graph, condition: Output) -> LoweringResult<Output> {
         match self.graph.dtype(condition)? {
             DType::Bool => Ok(condition),
             _ => Ok(graph.add_node("ToBool").input(condition).output()?),
         }
     }
 
-    fn conditional(&mut self, node: &Node) -> Done {
+    fn conditional(&mut self, node: &Node) -> LoweringResult {
         let graph = self.within(node);
         let condition = self.to_bool(&graph, node.inputs[0])?;
         let pred = graph.add_node("Switch").name("switch_pred").input(condition).input(condition);
@@ -330,7 +330,7 @@ impl Lowering<'_> {
         let pivots = [pivot("pivot_f", 0)?, pivot("pivot_t", 1)?];
         let switch = |input: &Output| graph.add_node("Switch").input(*input).input(condition).build();
         let switches = node.inputs[1..].iter().map(switch).collect::<Result<Vec<_>, _>>()?;
-        let branch = |i: usize, name: &str, attr: &str| -> Done<Branch<'_>> {
+        let branch = |i: usize, name: &str, attr: &str| -> LoweringResult<Branch<'_>> {
             let inputs = switches.iter().map(|s| Output { node: *s, port: i as u32 }).collect();
             let name = format!("{}/{name}", node.name);
             Ok(Branch { name, function: func(node, attr)?, inputs, pivot: pivots[i] })
@@ -339,14 +339,14 @@ impl Lowering<'_> {
         self.join(node, &graph, &branches)
     }
 
-    fn case(&mut self, node: &Node) -> Done {
+    fn case(&mut self, node: &Node) -> LoweringResult {
         let graph = self.within(node);
         let functions = node.funcs("branches").cloned().unwrap_or_default();
         let Some(n) = functions.len().checked_sub(1) else {
             return Err(self.misfit(node, "(none)", "is missing: there must be a branch".to_owned()));
         };
         let (index, guarded) = (node.inputs[0], self.guarded(node)?);
-        let is = |op: &str, i: usize| -> Done<Output> {
+        let is = |op: &str, i: usize| -> LoweringResult<Output> {
             let i = guarded.constant(Tensor::scalar(i as i32)).try_output()?;
             Ok(graph.add_node(op).input(index).input(i).output()?)
         };
@@ -370,7 +370,7 @@ impl Lowering<'_> {
     }
 
     /// The bodies of the branches, and what comes of the one that is taken.
-    fn join(&mut self, node: &Node, graph: &Graph, branches: &[Branch<'_>]) -> Done {
+    fn join(&mut self, node: &Node, graph: &Graph, branches: &[Branch<'_>]) -> LoweringResult {
         let types = node.dtypes("Tout").cloned().unwrap_or_default();
         let (mut results, mut executed) = (Vec::new(), Vec::new());
         for branch in branches {
@@ -396,7 +396,7 @@ impl Lowering<'_> {
     }
 
     /// The values, there once `control` has run too.
-    pub(super) fn after(&self, graph: &Graph, values: Vec<Output>, control: &[NodeId]) -> Done<Vec<Output>> {
+    pub(super) fn after(&self, graph: &Graph, values: Vec<Output>, control: &[NodeId]) -> LoweringResult<Vec<Output>> {
         if control.is_empty() || values.is_empty() {
             return Ok(values);
         }
@@ -406,7 +406,7 @@ impl Lowering<'_> {
 
     /// The gradients of a function's inputs from its inputs and the gradients of its outputs: the library's function for
     /// it, or the function's body, differentiated.
-    fn gradient(&mut self, node: &Node) -> Done {
+    fn gradient(&mut self, node: &Node) -> LoweringResult {
         let f = func(node, "f")?;
         let types = node.dtypes("Tout").cloned().unwrap_or_default();
         let registered = self.graph.nodes().functions().gradient_of(&f.name).map(FuncRef::new);
@@ -430,7 +430,7 @@ impl Lowering<'_> {
 }
 
 /// The function in an attribute, which the op's checks say is there.
-pub(super) fn func<'n>(node: &'n Node, attr: &str) -> Done<&'n FuncRef> {
+pub(super) fn func<'n>(node: &'n Node, attr: &str) -> LoweringResult<&'n FuncRef> {
     node.func(attr).map_err(|source| {
         let (node, op) = (node.name.to_string(), node.op.name);
         FunctionError::Graph(GraphError::Attr { node, op, source })

@@ -1,7 +1,7 @@
 //! A `While` node becomes a loop of primitives.
 
 use super::body::passes_through;
-use super::lower::{Done, Lowering, func};
+use super::lower::{Lowering, LoweringResult, func};
 use crate::graph::{Attr, Graph, Node, NodeId, Output};
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
@@ -23,7 +23,7 @@ struct Loop {
 
 impl Lowering<'_> {
     /// Puts the loop in the place of the node.
-    pub(super) fn lower_while(&mut self, node: &Node) -> Done {
+    pub(super) fn lower_while(&mut self, node: &Node) -> LoweringResult {
         let graph = self.within(node);
         let a_loop = Loop { variables: enter(self, node, &graph)?, graph };
         let (cond, body) = (func(node, "cond")?, func(node, "body")?);
@@ -61,7 +61,7 @@ impl Lowering<'_> {
 }
 
 /// `Enter` of every input, and `Merge` of those that change.
-fn enter(lowering: &Lowering<'_>, node: &Node, graph: &Graph) -> Done<Vec<Variable>> {
+fn enter(lowering: &Lowering<'_>, node: &Node, graph: &Graph) -> LoweringResult<Vec<Variable>> {
     let body = lowering.function(node, &func(node, "body")?.name)?;
     let shapes = match node.attrs.get("output_shapes") {
         Some(Attr::ListShape(shapes)) => shapes.clone(),
@@ -73,7 +73,7 @@ fn enter(lowering: &Lowering<'_>, node: &Node, graph: &Graph) -> Done<Vec<Variab
         let enter = enter.attr("frame_name", &*node.name).attr("is_constant", is_constant);
         enter.attr("parallel_iterations", parallel).output()
     };
-    let changing = |input: Output, shape: PartialShape| -> Done<Variable> {
+    let changing = |input: Output, shape: PartialShape| -> LoweringResult<Variable> {
         let enter = enter(input, false)?;
         // The second input is set when the body is there.
         let merge = graph.add_node("Merge").inputs(&[enter, enter]).build()?;
@@ -101,7 +101,7 @@ impl Loop {
     }
 
     /// The variables' values: invariants as they entered, the others by `of`.
-    fn values(&self, mut of: impl FnMut(NodeId) -> Done<Output>) -> Done<Vec<Output>> {
+    fn values(&self, mut of: impl FnMut(NodeId) -> LoweringResult<Output>) -> LoweringResult<Vec<Output>> {
         let value = |v: &Variable| match v {
             Variable::Invariant { enter } => Ok(*enter),
             Variable::Changing { merge } => of(*merge),
@@ -109,8 +109,14 @@ impl Loop {
         self.variables.iter().map(value).collect()
     }
 
-    /// The body's results are the next iteration's variables, once all of it has run.
-    fn next(&self, lowering: &Lowering<'_>, results: Vec<Output>, control: &[NodeId], insides: &[Output]) -> Done {
+    /// The body's results are the next iteration's variables, once the entire body has run.
+    fn next(
+        &self,
+        lowering: &Lowering<'_>,
+        results: Vec<Output>,
+        control: &[NodeId],
+        insides: &[Output],
+    ) -> LoweringResult {
         let is_changing = |v: &Variable| matches!(v, Variable::Changing { .. });
         let changing = results.into_iter().zip(&self.variables).filter(|(_, v)| is_changing(v));
         let mut values: Vec<Output> = changing.map(|(value, _)| value).collect();

@@ -21,7 +21,7 @@ static CALLS: &[OpSpec] = &[
     stateful("StatefulPartitionedCall", "args: Tin -> output: Tout", CALL, called).kind(K::Call),
 ];
 
-/// The shapes that the function's body tells.
+/// The shapes that follow from the function's body.
 fn called(c: &mut InferContext<'_>) -> Result<(), ShapeError> {
     if c.flag("_disable_call_shape_inference") {
         return Ok(());

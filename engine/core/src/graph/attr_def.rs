@@ -28,7 +28,7 @@ pub(super) fn from_proto(value: &AttrValue) -> Result<Attr, String> {
     })
 }
 
-/// A list's kind is told by what it holds; an empty one is taken as a list of integers.
+/// A list's kind follows from what it holds; an empty one is taken as a list of integers.
 fn list_from_proto(l: &attr_value::ListValue) -> Result<Attr, String> {
     let shapes = || l.shape.iter().map(|s| tensor_proto::shape_from_proto(s).map_err(|e| e.to_string()));
     Ok(if !l.s.is_empty() {

@@ -196,7 +196,7 @@ impl<'g> NodeBuilder<'g> {
         }
         (node.id, node.name) = (id, old.name.clone());
         for (new, old) in node.outputs.iter_mut().zip(&old.outputs) {
-            // What was known, and what the inputs tell.
+            // What was known, and what follows from the inputs.
             new.shape = new.shape.merge(&old.shape).unwrap_or_else(|| new.shape.clone());
         }
         nodes.nodes[id.index()] = Arc::new(node);
@@ -273,7 +273,7 @@ impl Check<'_> {
             return Err(self.attr_error(AttrError::Unknown { op: self.op.name, name: name.as_str().into() }));
         }
         for def in &self.op.attrs {
-            // A GraphDef does not tell of what an empty list would be.
+            // A GraphDef does not say of which kind an empty list is.
             if let Some(Attr::ListInt(list)) = self.attrs.get(def.name)
                 && list.is_empty()
                 && let Some(empty) = empty_list(def.kind)
@@ -317,7 +317,7 @@ impl Check<'_> {
         Ok(out)
     }
 
-    /// The length of a list that attribute `n` tells.
+    /// The length of a list, as attribute `n` gives it.
     fn n_ports(&self, n: &str) -> Result<u16, GraphError> {
         let Some(Attr::Int(n_ports)) = self.attrs.get(n) else {
             return Err(self.attr_error(AttrError::Missing(n.into())));

@@ -1,4 +1,4 @@
-//! Which loop or branch each node is in: contexts, told from the graph's structure as it grows.
+//! Which loop or branch each node is in: contexts, derived from the graph's structure as it grows.
 //!
 //! A loop is a frame: `Enter` leads into it, `Exit` out of it, `NextIteration` to the `Merge` at its head, and a
 //! `Switch` on the `LoopCond` decides. A branch is what lies between a `Switch` (on another predicate) and a `Merge`.

@@ -121,7 +121,7 @@ impl Graph {
         }
         for (name, value) in &def.attr {
             check_functions(staged.nodes(), &def.name, value)?;
-            // What newer or other programs wrote beside the op's own attributes has no meaning here.
+            // What newer or other programs wrote in addition to the op's own attributes has no meaning here.
             let known = op.attrs.iter().any(|a| a.name == name);
             match from_proto(value) {
                 Ok(Attr::ListStr(classes)) if name == COLOCATED && !source.prefix.is_empty() => {

@@ -43,11 +43,11 @@ impl Capture for Within {
         for before in &mut *control {
             *before = nodes.bring_in_control(graph, name, *before, at)?;
         }
-        // Neither what comes from outside of the context nor what does not change tells when it runs.
-        let tells = |id: NodeId, context| nodes.contexts.is_within(context, at) && !nodes.is_invariant(id);
-        let is_told = inputs.iter().any(|input| tells(input.node, nodes.value_context(*input)))
-            || control.iter().any(|before| tells(*before, nodes.control_context(*before)));
-        control.extend(self.pivot.filter(|_| !is_told));
+        // What comes from outside of the context or does not change does not determine when the node runs.
+        let is_varying = |id: NodeId, context| nodes.contexts.is_within(context, at) && !nodes.is_invariant(id);
+        let is_bound = inputs.iter().any(|input| is_varying(input.node, nodes.value_context(*input)))
+            || control.iter().any(|before| is_varying(*before, nodes.control_context(*before)));
+        control.extend(self.pivot.filter(|_| !is_bound));
         Ok(())
     }
 }
@@ -57,7 +57,7 @@ impl Graph {
     /// that context and of those around it.
     ///
     /// # Errors
-    /// The context has no `Switch` yet, so that nothing tells when its nodes run.
+    /// The context has no `Switch` yet, so that nothing determines when its nodes run.
     pub fn within(&self, context: ContextId) -> Result<Graph, GraphError> {
         let at = |pivot| Graph { capture: Some(Arc::new(Within { context, pivot })), ..self.clone() };
         match context {

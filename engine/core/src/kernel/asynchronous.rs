@@ -55,7 +55,7 @@ pub trait CompletionSink: Send + Sync {
     fn finished(&self, tag: ExecutionTag, result: Result<Outputs, KernelError>);
 }
 
-/// The end of one execution of an asynchronous kernel, to be told once. Dropped without, it fails the step.
+/// The end of one execution of an asynchronous kernel, to be reported once. Dropped without, it fails the step.
 #[must_use = "dropping it fails the step"]
 pub struct Completion {
     sink: Option<Arc<dyn CompletionSink>>,

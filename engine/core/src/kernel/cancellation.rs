@@ -13,7 +13,7 @@ use super::info::NodeInfo;
 
 type Callback = Box<dyn FnOnce() + Send>;
 
-/// Tells its registered callbacks, once, that something was cancelled. Clones are the same one.
+/// Notifies its registered callbacks, once, that something was cancelled. Clones are the same one.
 #[derive(Clone, Default)]
 pub struct Cancellation {
     inner: Arc<Inner>,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_failed_tells_those_that_ask_later() {
+    fn a_failed_step_is_cancelled_for_those_that_ask_later() {
         let step = StepCancellation::default();
         step.cancel();
         assert!(step.get().is_cancelled());

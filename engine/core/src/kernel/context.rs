@@ -69,7 +69,7 @@ impl KernelContext<'_> {
         self.outputs[i] = Some(value);
     }
 
-    /// Tells those who register that the step ended early, so that nobody waits in vain.
+    /// Notifies those who register that the step ended early, so that nobody waits in vain.
     pub fn cancellation(&self) -> Cancellation {
         self.cancellation.get().of_node(self.node)
     }

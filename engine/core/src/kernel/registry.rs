@@ -100,7 +100,7 @@ pub fn register_async(def: AsyncKernelDef) {
     REGISTRY.write().entry(def.op).or_default().insert(0, Def::Async(def));
 }
 
-/// A registered kernel, for lists of what there is.
+/// A registered kernel, for listings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelInfo {
     /// The device type.

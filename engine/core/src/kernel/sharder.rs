@@ -8,7 +8,7 @@ pub trait Sharder: Sync {
     fn n_workers(&self) -> usize;
 
     /// Calls `body` on disjoint ranges that cover `0..total`, possibly at once, and returns when all are done.
-    /// `cost_per_unit_ns` tells how long one unit takes alone: little work stays on this thread.
+    /// `cost_per_unit_ns` says how long one unit takes alone: little work stays on this thread.
     fn parallel_for(&self, total: usize, cost_per_unit_ns: u64, body: &(dyn Fn(Range<usize>) + Sync));
 }
 

@@ -39,7 +39,7 @@ impl OpDef {
     /// The element types of the ports that `args` (the inputs or the outputs) stand for, given a node's attributes.
     ///
     /// # Errors
-    /// An attribute that tells them is missing.
+    /// An attribute that gives them is missing.
     pub fn port_types(&self, args: &[ArgDef], attrs: &BTreeMap<String, Attr>) -> Result<Vec<DType>, AttrError> {
         let mut out = Vec::with_capacity(args.len());
         let missing = |name: &str| AttrError::Missing(name.into());
@@ -81,7 +81,7 @@ pub struct ArgDef {
     pub is_ref: bool,
 }
 
-/// How the element types of an input or output are told.
+/// How the element types of an input or output are determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgType {
     /// Always this one: `x: float`.

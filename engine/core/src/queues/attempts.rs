@@ -1,9 +1,9 @@
 //! Who waits at a queue, and in which order they get on: the part of a queue that knows nothing of tensors.
 //!
 //! Each enqueue, dequeue and close is an *attempt*; those of one side wait in the order in which they came. After every
-//! change, attempts of both sides are tried in turn until nothing moves. An attempt that is over is told so by its
-//! callback, outside the lock. The rules are TensorFlow's (core/kernels/queue_base.cc, fifo_queue.cc), but for one: what
-//! a cancelled dequeue had collected goes back to the queue, there it is lost.
+//! change, attempts of both sides are tried in turn until nothing moves. The callback of an attempt that is
+//! over is called outside the lock. The rules are TensorFlow's (core/kernels/queue_base.cc, fifo_queue.cc), but for one:
+//! what a cancelled dequeue had collected goes back to the queue, there it is lost.
 
 use std::collections::VecDeque;
 
@@ -36,8 +36,8 @@ pub(crate) enum Refusal {
     StepEnded,
 }
 
-/// Told once, how an attempt ended.
-pub type Done<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send>;
+/// Called once, with the result of an attempt.
+pub type AttemptCallback<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send>;
 
 /// How many rows a dequeue takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,21 +49,21 @@ pub enum Amount {
 }
 
 enum Incoming<R> {
-    Rows { rows: VecDeque<R>, done: Done<()> },
-    Close { done: Done<()> },
+    Rows { rows: VecDeque<R>, done: AttemptCallback<()> },
+    Close { done: AttemptCallback<()> },
 }
 
 struct Outgoing<R> {
     amount: Amount,
     missing: usize,
     got: Vec<R>,
-    done: Done<Vec<R>>,
+    done: AttemptCallback<Vec<R>>,
 }
 
 /// Somebody who wants to see a row, and holds up nobody.
 struct Looking<R> {
     place: usize,
-    done: Done<R>,
+    done: AttemptCallback<R>,
 }
 
 /// An attempt that waits, with what is to be dropped when it is over.
@@ -111,11 +111,11 @@ impl<R: Clone + Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
     }
 
     /// Puts rows in, in parts where room comes in parts. The id is for [`Attempts::cancel`] and [`Attempts::keep`].
-    pub fn enqueue(&self, rows: Vec<R>, done: Done<()>) -> u64 {
+    pub fn enqueue(&self, rows: Vec<R>, done: AttemptCallback<()>) -> u64 {
         self.with(|state| state.add_incoming(Incoming::Rows { rows: rows.into(), done }))
     }
 
-    pub fn dequeue(&self, amount: Amount, done: Done<Vec<R>>) -> u64 {
+    pub fn dequeue(&self, amount: Amount, done: AttemptCallback<Vec<R>>) -> u64 {
         let (Amount::Exactly(missing) | Amount::UpTo(missing)) = amount;
         self.with(|state| {
             let id = state.id();
@@ -126,7 +126,7 @@ impl<R: Clone + Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
     }
 
     /// Gives a copy of the row at this place as soon as there is one; it stays.
-    pub fn look(&self, place: usize, done: Done<R>) -> u64 {
+    pub fn look(&self, place: usize, done: AttemptCallback<R>) -> u64 {
         self.with(|state| {
             let id = state.id();
             state.looking.push(Waiting { id, attempt: Looking { place, done }, kept: None });
@@ -135,7 +135,7 @@ impl<R: Clone + Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
     }
 
     /// Closes, once those who came before have put their rows in; or at once, cancelling those.
-    pub fn close(&self, cancel_pending: bool, done: Done<()>) -> u64 {
+    pub fn close(&self, cancel_pending: bool, done: AttemptCallback<()>) -> u64 {
         if !cancel_pending {
             return self.with(|state| state.add_incoming(Incoming::Close { done }));
         }

@@ -93,11 +93,11 @@ pub struct Queue {
     sites: [OnceLock<events::SiteId>; 2],
 }
 
-/// Told how a dequeue ended.
+/// Called with the result of a dequeue.
 pub(crate) type Dequeued = Box<dyn FnOnce(Result<Vec<Row>, KernelError>) + Send>;
-/// Told which row was looked at.
+/// Called with the row that was looked at.
 pub(crate) type Looked = Box<dyn FnOnce(Result<Row, KernelError>) + Send>;
-/// Told how an enqueue or a close ended.
+/// Called with the result of an enqueue or a close.
 pub type Finished = Box<dyn FnOnce(Result<(), KernelError>) + Send>;
 
 impl Queue {

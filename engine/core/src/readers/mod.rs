@@ -21,7 +21,7 @@ use crate::tensor::Tensor;
 
 /// Keys and values of records.
 pub type Records = Vec<(Vec<u8>, Vec<u8>)>;
-/// Told what was read.
+/// Called with what was read.
 pub(crate) type DoneReading = Box<dyn FnOnce(Result<Records, KernelError>) + Send>;
 
 /// Reads records from files.

@@ -39,7 +39,7 @@ fn seconds(gpu: &Gpu, dtype: DType, allows_tf32: bool, pass: Pass) -> Result<Opt
         for _ in 0..REPEATS {
             backend.convolve(&c, pass, [*x, *w, *y], (space, n_bytes)).map_err(|e| e.to_string())?;
         }
-        backend.synchronize(Lane::Compute).map_err(|e| e.to_string())?;
+        backend.synchronise(Lane::Compute).map_err(|e| e.to_string())?;
         best = best.min((now() - begin) / REPEATS as f64);
     }
     Ok(Some(best))

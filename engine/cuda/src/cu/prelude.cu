@@ -85,4 +85,7 @@ __device__ inline float nearest(float x) { return rintf(x); }
 __device__ inline double nearest(double x) { return rint(x); }
 template <class V> __device__ inline V larger(V a, V b) { return a > b || a != a ? a : b; }
 template <class V> __device__ inline V smaller(V a, V b) { return a < b || a != a ? a : b; }
+template <class V> __device__ inline V absolute(V x) { return x < (V)0 ? -x : x; }
+__device__ inline float absolute(float x) { return fabsf(x); }
+__device__ inline double absolute(double x) { return fabs(x); }
 template <class V> __device__ inline V logistic(V x) { return (V)1 / ((V)1 + e_to(-x)); }

@@ -74,8 +74,8 @@ impl Driver {
         }
         let mut text: *const c_char = std::ptr::null();
         // SAFETY: writes a pointer to a static text, or null.
-        let told = unsafe { (self.table.cuGetErrorString)(result, &raw mut text) };
-        let words = if told == 0 && !text.is_null() {
+        let status = unsafe { (self.table.cuGetErrorString)(result, &raw mut text) };
+        let words = if status == 0 && !text.is_null() {
             // SAFETY: a static text of the driver's.
             unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
         } else {
@@ -124,7 +124,7 @@ impl Cuda {
         let t = &driver.table;
         let (mut device, mut context, mut streams) = (0, std::ptr::null_mut(), [std::ptr::null_mut(); 4]);
         let (mut name, mut major, mut minor) = ([0 as c_char; 256], 0, 0);
-        // SAFETY: each writes one value where it is told; the name gets at most 255 characters and a zero.
+        // SAFETY: each writes one value to the address that it is given; the name gets at most 255 characters and a zero.
         unsafe {
             driver.check("cuDeviceGet", (t.cuDeviceGet)(&raw mut device, idx as c_int))?;
             driver.check("cuDeviceGetName", (t.cuDeviceGetName)(name.as_mut_ptr(), 255, device))?;
@@ -295,7 +295,7 @@ unsafe impl Backend for Cuda {
         Ok(is_ready)
     }
 
-    fn synchronize(&self, lane: Lane) -> Result<(), Failed> {
+    fn synchronise(&self, lane: Lane) -> Result<(), Failed> {
         let stream = self.stream(lane);
         // SAFETY: a stream of the process.
         self.call("cuStreamSynchronize", |t| unsafe { (t.cuStreamSynchronize)(stream) })

@@ -36,9 +36,9 @@ struct Performance {
 
 const _: () = assert!(size_of::<Performance>() == 48);
 
-/// Ways that are asked for: more than there are.
-const MAX_WAYS: usize = 16;
-/// Memory that a way may use for itself.
+/// Algorithms that are asked for: more than there are.
+const MAX_ALGORITHMS: usize = 16;
+/// Memory that an algorithm may use for itself.
 const MAX_WORKSPACE: usize = 512 << 20;
 /// Convolutions that are kept; then all are looked up again.
 const MAX_PREPARED: usize = 4096;
@@ -52,22 +52,22 @@ struct Descriptors<'a> {
     convolution: Handle,
 }
 
-/// What was looked up: the algorithm, its way of multiplying, and the memory that it needs.
+/// What was looked up: the algorithm, how it multiplies, and the memory that it needs.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct AlgorithmChoice {
     algorithm: c_int,
     math: c_int,
     workspace: usize,
 }
 
-/// What was looked up, by convolution and pass; `None`: there is no way.
-type Ways = FxHashMap<(Convolution, Pass), Option<Way>>;
+/// What was looked up, by convolution and pass; `None`: there is no algorithm.
+type AlgorithmCache = FxHashMap<(Convolution, Pass), Option<AlgorithmChoice>>;
 
 /// The library on a device.
 pub(super) struct Dnn {
     table: CudnnTable,
     /// One thread at a time: the library's documentation asks for it.
-    handle: Mutex<(Handle, Ways)>,
+    handle: Mutex<(Handle, AlgorithmCache)>,
 }
 
 // SAFETY: the handle is only used under its lock.
@@ -136,7 +136,7 @@ impl<'a> Descriptors<'a> {
         let each = channels / groups.max(1);
         let (t, ok) = (table, |call, status| check(table, call, status));
         let mut found = [0 as c_int; 4];
-        // SAFETY: each writes a handle, or numbers, where it is told; the handles were just made.
+        // SAFETY: each writes a handle, or numbers, to the address that it is given; the handles were just made.
         unsafe {
             ok("cudnnCreateTensorDescriptor", (t.cudnnCreateTensorDescriptor)(&raw mut made.image))?;
             ok("cudnnCreateTensorDescriptor", (t.cudnnCreateTensorDescriptor)(&raw mut made.result))?;
@@ -155,11 +155,11 @@ impl<'a> Descriptors<'a> {
             ok("cudnnSetConvolutionGroupCount", (t.cudnnSetConvolutionGroupCount)(conv, groups))?;
             ok("cudnnSetConvolutionMathType", (t.cudnnSetConvolutionMathType)(conv, math))?;
             let [a, b, c, d] = found.each_mut().map(std::ptr::from_mut);
-            let told = (t.cudnnGetConvolution2dForwardOutputDim)(conv, made.image, made.filter, a, b, c, d);
-            ok("cudnnGetConvolution2dForwardOutputDim", told)?;
+            let status = (t.cudnnGetConvolution2dForwardOutputDim)(conv, made.image, made.filter, a, b, c, d);
+            ok("cudnnGetConvolution2dForwardOutputDim", status)?;
         }
         if found != expected {
-            let reason = format!("a result of {expected:?} expected, {found:?} told");
+            let reason = format!("a result of {expected:?} expected, {found:?} reported");
             return Err(Failed { call: "cudnnGetConvolution2dForwardOutputDim", reason });
         }
         Ok(made)
@@ -242,16 +242,16 @@ impl<'a> Descriptors<'a> {
     }
 }
 
-/// The first way, the quickest by the library's judgement, that works, always gives the same bits, needs no more memory than there is
+/// The first algorithm, the quickest by the library's judgement, that works, always gives the same bits, needs no more memory than there is
 /// for it, and multiplies f32 as f32.
-fn choose(ways: &[Performance], of: MatrixType) -> Option<Way> {
+fn choose(candidates: &[Performance], of: MatrixType) -> Option<AlgorithmChoice> {
     let is_exact = |math: c_int| of != MatrixType::F32 || math == FMA_MATH || math == DEFAULT_MATH;
     let fits = |w: &&Performance| {
         w.status == 0 && w.determinism == DETERMINISTIC && w.workspace <= MAX_WORKSPACE && is_exact(w.math)
     };
-    let found = ways.iter().find(fits)?;
+    let found = candidates.iter().find(fits)?;
     let math = if of == MatrixType::F32 { FMA_MATH } else { found.math };
-    Some(Way { algorithm: found.algorithm, math, workspace: found.workspace })
+    Some(AlgorithmChoice { algorithm: found.algorithm, math, workspace: found.workspace })
 }
 
 /// Whether it may be used: not where variable STEPSCOPE_CUDNN is 0.
@@ -287,30 +287,30 @@ impl Dnn {
             check(&table, "cudnnCreate", (table.cudnnCreate)(&raw mut handle))?;
             check(&table, "cudnnSetStream", (table.cudnnSetStream)(handle, stream))?;
         }
-        Ok(Some(Dnn { table, handle: Mutex::new((handle, Ways::default())) }))
+        Ok(Some(Dnn { table, handle: Mutex::new((handle, AlgorithmCache::default())) }))
     }
 
-    /// Bytes that the best way needs; `None`: there is none.
+    /// Bytes that the best algorithm needs; `None`: there is none.
     pub fn workspace(&self, c: &Convolution, pass: Pass) -> Result<Option<usize>, Failed> {
-        let (handle, ways) = &mut *self.handle.lock();
-        if let Some(way) = ways.get(&(*c, pass)) {
-            return Ok(way.map(|way| way.workspace));
+        let (handle, cache) = &mut *self.handle.lock();
+        if let Some(choice) = cache.get(&(*c, pass)) {
+            return Ok(choice.map(|choice| choice.workspace));
         }
-        if ways.len() >= MAX_PREPARED {
-            ways.clear();
+        if cache.len() >= MAX_PREPARED {
+            cache.clear();
         }
         let found = self.look_up(*handle, c, pass);
-        let way = found.as_ref().ok().copied().flatten();
-        ways.insert((*c, pass), way);
-        found.map(|way| way.map(|way| way.workspace))
+        let choice = found.as_ref().ok().copied().flatten();
+        cache.insert((*c, pass), choice);
+        found.map(|choice| choice.map(|choice| choice.workspace))
     }
 
-    fn look_up(&self, handle: Handle, c: &Convolution, pass: Pass) -> Result<Option<Way>, Failed> {
+    fn look_up(&self, handle: Handle, c: &Convolution, pass: Pass) -> Result<Option<AlgorithmChoice>, Failed> {
         let d = Descriptors::new(&self.table, c)?;
         let none =
             Performance { algorithm: 0, status: 1, ms: 0.0, workspace: 0, determinism: 0, math: 0, reserved: [0; 3] };
-        let (mut ways, mut n) = ([none; MAX_WAYS], 0 as c_int);
-        let (out, count, most) = (ways.as_mut_ptr().cast::<c_void>(), &raw mut n, MAX_WAYS as c_int);
+        let (mut candidates, mut n) = ([none; MAX_ALGORITHMS], 0 as c_int);
+        let (out, count, most) = (candidates.as_mut_ptr().cast::<c_void>(), &raw mut n, MAX_ALGORITHMS as c_int);
         let t = &self.table;
         // SAFETY: writes at most so many results, whose layout is NVIDIA's, and how many.
         let (call, status) = unsafe {
@@ -357,8 +357,8 @@ impl Dnn {
             }
         };
         check(t, call, status)?;
-        let n = usize::try_from(n).unwrap_or(0).min(MAX_WAYS);
-        Ok(choose(&ways[..n], c.of))
+        let n = usize::try_from(n).unwrap_or(0).min(MAX_ALGORITHMS);
+        Ok(choose(&candidates[..n], c.of))
     }
 
     /// Convolves. A convolution that fails is not tried again.
@@ -369,13 +369,13 @@ impl Dnn {
         at: [Address; 3],
         workspace: (Address, usize),
     ) -> Result<(), Failed> {
-        let (handle, ways) = &mut *self.handle.lock();
-        let Some(Some(way)) = ways.get(&(*c, pass)).copied() else {
-            return Err(Failed { call: "cuDNN", reason: format!("no way was looked up for {c:?}") });
+        let (handle, cache) = &mut *self.handle.lock();
+        let Some(Some(choice)) = cache.get(&(*c, pass)).copied() else {
+            return Err(Failed { call: "cuDNN", reason: format!("no algorithm was looked up for {c:?}") });
         };
-        let done = self.begin(*handle, (c, pass, &way), at, workspace);
+        let done = self.begin(*handle, (c, pass, &choice), at, workspace);
         if done.is_err() {
-            ways.insert((*c, pass), None);
+            cache.insert((*c, pass), None);
         }
         done
     }
@@ -383,16 +383,16 @@ impl Dnn {
     fn begin(
         &self,
         handle: Handle,
-        (c, pass, way): (&Convolution, Pass, &Way),
+        (c, pass, choice): (&Convolution, Pass, &AlgorithmChoice),
         at: [Address; 3],
         workspace: (Address, usize),
     ) -> Result<(), Failed> {
         let d = Descriptors::new(&self.table, c)?;
         let set = self.table.cudnnSetConvolutionMathType;
         // SAFETY: the descriptor was just made.
-        check(&self.table, "cudnnSetConvolutionMathType", unsafe { set(d.convolution, way.math) })?;
+        check(&self.table, "cudnnSetConvolutionMathType", unsafe { set(d.convolution, choice.math) })?;
         // SAFETY: addresses are the caller's, as long as the description says.
-        let (call, status) = unsafe { d.launch(handle, pass, way.algorithm, at, workspace) };
+        let (call, status) = unsafe { d.launch(handle, pass, choice.algorithm, at, workspace) };
         check(&self.table, call, status)
     }
 }
@@ -402,7 +402,7 @@ impl Dnn {
 mod tests {
     use super::*;
 
-    /// The library needs a device to compute, but none to be told of convolutions: it checks what it is told, and computes the result's size.
+    /// The library needs a device to compute, but none to describe convolutions: it checks descriptions, and computes the result's size.
     #[test]
     fn the_library_takes_descriptions_and_finds_the_same_sizes() {
         let (table, version) = match find() {
@@ -469,8 +469,8 @@ mod tests {
     }
 
     #[test]
-    fn ways_that_change_bits_or_need_too_much_are_not_taken() {
-        let way = |algorithm, determinism, workspace, math| Performance {
+    fn algorithms_that_change_bits_or_need_too_much_are_not_taken() {
+        let candidate = |algorithm, determinism, workspace, math| Performance {
             algorithm,
             status: 0,
             ms: 1.0,
@@ -480,15 +480,15 @@ mod tests {
             reserved: [0; 3],
         };
         let all = [
-            Performance { status: 3000, ..way(0, 1, 0, FMA_MATH) },
-            way(1, 0, 0, FMA_MATH),
-            way(2, 1, MAX_WORKSPACE + 1, FMA_MATH),
-            way(3, 1, 0, 2),
-            way(4, 1, 77, DEFAULT_MATH),
+            Performance { status: 3000, ..candidate(0, 1, 0, FMA_MATH) },
+            candidate(1, 0, 0, FMA_MATH),
+            candidate(2, 1, MAX_WORKSPACE + 1, FMA_MATH),
+            candidate(3, 1, 0, 2),
+            candidate(4, 1, 77, DEFAULT_MATH),
         ];
         let chosen = choose(&all, MatrixType::F32).unwrap();
         assert_eq!((chosen.algorithm, chosen.math, chosen.workspace), (4, FMA_MATH, 77));
-        assert_eq!(choose(&all, MatrixType::F16).map(|way| (way.algorithm, way.math)), Some((3, 2)));
+        assert_eq!(choose(&all, MatrixType::F16).map(|choice| (choice.algorithm, choice.math)), Some((3, 2)));
         assert!(choose(&all[..3], MatrixType::F16).is_none() && choose(&[], MatrixType::F32).is_none());
     }
 }

@@ -47,7 +47,7 @@ impl Compiler {
     pub fn load() -> Result<Compiler, LibraryError> {
         let table = NvrtcTable::load()?;
         let (mut n, mut version) = (0, (0, 0));
-        // SAFETY: both write where they are told; a failure leaves zeros.
+        // SAFETY: both write to the addresses that they are given; a failure leaves zeros.
         unsafe {
             (table.nvrtcVersion)(&raw mut version.0, &raw mut version.1);
             (table.nvrtcGetNumSupportedArchs)(&raw mut n);
@@ -122,9 +122,9 @@ impl Compiler {
         let sized = unsafe { (self.table.nvrtcGetProgramLogSize)(program.handle, &raw mut n_bytes) };
         let mut log = vec![0u8; n_bytes];
         // SAFETY: there is room for as many bytes as it said.
-        let told = unsafe { (self.table.nvrtcGetProgramLog)(program.handle, log.as_mut_ptr().cast()) };
+        let status = unsafe { (self.table.nvrtcGetProgramLog)(program.handle, log.as_mut_ptr().cast()) };
         let text = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();
-        (sized == 0 && told == 0).then_some(text)
+        (sized == 0 && status == 0).then_some(text)
     }
 
     fn image(&self, program: &Program<'_>, target: Target) -> Result<Vec<u8>, Failed> {

@@ -23,7 +23,7 @@ struct Joined {
 
 struct Program {
     dtype: DType,
-    /// Of each input: axis, begin, size; axis -1: all of it.
+    /// Of each input: axis, begin, size; axis -1: the entire input.
     windows: Vec<[i64; 3]>,
     /// Statements that make `r0`, `r1`, ... of the inputs.
     body: String,

@@ -121,7 +121,7 @@ impl Pointwise<'_> {
         unsafe { gpu.launch(function, grid(n), &arguments) }
     }
 
-    /// What tells the source apart, and the source.
+    /// A name that no other source has, and the source.
     fn source(&self, rank: usize, walks: &[Walk], is_wide: bool) -> (String, String) {
         let index = if is_wide { "u64" } else { "u32" };
         let n_inputs = self.inputs.len();
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn dimensions_that_all_walk_as_one_are_joined() {
-        // [4, 1, 3, 5] row by row, beside one that repeats the first three dimensions.
+        // [4, 1, 3, 5] row by row, next to one that repeats the first three dimensions.
         let (dims, strides) = joined(&[4, 1, 3, 5], &[&[15, 15, 5, 1], &[0, 0, 0, 1]]);
         assert_eq!((dims, strides), (vec![12, 5], vec![vec![5, 1], vec![0, 1]]));
         let (dims, strides) = joined(&[4, 3], &[&[3, 1], &[3, 1]]);

@@ -58,7 +58,7 @@ impl Case {
             feeds.push(placeholder.value());
         }
         let mut builder = on.add_node(self.op).name("node");
-        // A list as input is told by its length.
+        // Inputs that are a list are given as one.
         let is_list = matches!(self.op, "AddN" | "ConcatV2" | "Pack");
         if is_list {
             let (list, rest) = feeds.split_at(feeds.len() - usize::from(self.op == "ConcatV2"));

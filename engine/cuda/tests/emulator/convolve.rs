@@ -1,4 +1,4 @@
-//! What a library computes that is told of a convolution: its description taken at its word, and nothing else known of the node.
+//! What a library computes from the description of a convolution, taken at its word: it knows nothing else of the node.
 
 use cuda::backend::{Address, MatrixType};
 use cuda::convolution::{Convolution, Pass};

@@ -25,7 +25,7 @@ type Entry = unsafe extern "C" fn(*mut *mut c_void, *const u32, u32);
 pub enum Library {
     /// None.
     Missing,
-    /// One that computes what it is told, by a plain loop (`convolve`).
+    /// One that computes what is described, by a plain loop (`convolve`).
     Plain,
     /// One that fails when it is asked.
     Refuses,
@@ -36,7 +36,7 @@ pub enum Library {
 /// Bytes that the library asks for, which are not a whole number of anything.
 const WORKSPACE: usize = 1003;
 
-/// See the module's notes.
+/// A device that the processor plays.
 pub struct Emulator {
     library: Library,
     folder: tempfile::TempDir,
@@ -165,7 +165,7 @@ unsafe impl Backend for Emulator {
         Ok(true)
     }
 
-    fn synchronize(&self, _: Lane) -> Result<(), Failed> {
+    fn synchronise(&self, _: Lane) -> Result<(), Failed> {
         Ok(())
     }
 

@@ -60,7 +60,7 @@ impl ClientSession {
         let mut session = ClientSession { runtime, client, handle: String::new(), place: address.to_owned() };
         let request = CreateSessionRequest { graph_def: graph.encode_to_vec() };
         let created = session.runtime.block_on(session.client.clone().create_session(request));
-        session.handle = session.told(created)?.session_handle;
+        session.handle = session.reply(created)?.session_handle;
         Ok(session)
     }
 
@@ -75,7 +75,7 @@ impl ClientSession {
             graph_def: def.encode_to_vec(),
             current_graph_version: expected_version as i64,
         };
-        let extended = self.told(self.runtime.block_on(self.client.clone().extend_session(request)))?;
+        let extended = self.reply(self.runtime.block_on(self.client.clone().extend_session(request)))?;
         Ok(usize::try_from(extended.new_graph_version).unwrap_or(0))
     }
 
@@ -85,7 +85,7 @@ impl ClientSession {
     /// The master does not answer.
     pub fn devices(&self) -> Result<Vec<String>, DistributedError> {
         let request = ListDevicesRequest { session_handle: self.handle.clone() };
-        let listed = self.told(self.runtime.block_on(self.client.clone().list_devices(request)))?;
+        let listed = self.reply(self.runtime.block_on(self.client.clone().list_devices(request)))?;
         Ok(listed.local_device.into_iter().chain(listed.remote_device).map(|device| device.name).collect())
     }
 
@@ -95,7 +95,7 @@ impl ClientSession {
     /// A worker cannot be reached.
     pub fn reset(&self, containers: &[&str]) -> Result<(), DistributedError> {
         let request = ResetRequest { container: containers.iter().map(|name| (*name).to_owned()).collect() };
-        self.told(self.runtime.block_on(self.client.clone().reset(request))).map(drop)
+        self.reply(self.runtime.block_on(self.client.clone().reset(request))).map(drop)
     }
 
     /// Closes the session. Variables stay in their containers.
@@ -104,10 +104,10 @@ impl ClientSession {
     /// The master does not answer.
     pub fn close(self) -> Result<(), DistributedError> {
         let request = CloseSessionRequest { session_handle: self.handle.clone() };
-        self.told(self.runtime.block_on(self.client.clone().close_session(request))).map(drop)
+        self.reply(self.runtime.block_on(self.client.clone().close_session(request))).map(drop)
     }
 
-    fn told<T>(&self, answer: Result<Response<T>, Status>) -> Result<T, DistributedError> {
+    fn reply<T>(&self, answer: Result<Response<T>, Status>) -> Result<T, DistributedError> {
         answer.map(Response::into_inner).map_err(|status| {
             let (code, said) = (status.code(), status.message());
             let message = if code == Code::Unavailable {
@@ -163,7 +163,7 @@ impl Steps for ClientSession {
             }
         });
         let Some(answered) = answered else { return Err(DistributedError::Cancelled) };
-        let response = self.told(answered)?;
+        let response = self.reply(answered)?;
         if response.status_code != 0 {
             let (code, message) = (Code::from_i32(response.status_code), response.status_error_message);
             return Err(DistributedError::Master { code, message });
@@ -179,7 +179,7 @@ impl Steps for ClientSession {
     }
 }
 
-/// The cause that tells most.
+/// The cause that says most.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -84,7 +84,7 @@ impl Server {
                 .http2_keepalive_timeout(Some(Duration::from_secs(5)))
                 .add_service(service);
             let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
-            // It ends when it is told to; connections that are open then are cut with the runtime.
+            // It ends on request; connections that are open then are cut with the runtime.
             let until = async { stopped.await.unwrap_or(()) };
             let _ = router.serve_with_incoming_shutdown(incoming, until).await;
         });

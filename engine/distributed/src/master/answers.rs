@@ -8,14 +8,14 @@ use engine::Tensor;
 use parking_lot::Mutex;
 use threads::Condvar;
 
-use super::link::Answer;
+use super::link::Reply;
 use crate::arrows::Arrival;
 use crate::protocol::{Failure, FailureKind, Task};
 
 /// How long the workers have to end a step that failed or was cancelled.
 const GRACE: Duration = Duration::from_secs(3);
 /// The same, where a task was lost: whoever goes on takes all tasks anew, which ends what runs there. Who is slow must not keep the loss
-/// from being told; others may still explain it better.
+/// from being reported; others may still explain it better.
 const GRACE_OF_LOST: Duration = Duration::from_millis(200);
 
 /// The parts' answers.
@@ -31,9 +31,9 @@ pub(super) struct State {
     /// Of the answers, as they came.
     pub arrivals: Vec<Arrival>,
     pub n_left: usize,
-    /// What parts wait for, by their tasks, where they told and nobody was told.
+    /// What parts wait for, by their tasks: reported by them, and not passed on to the client yet.
     pub stalled: BTreeMap<String, Vec<String>>,
-    /// The failure that tells most, and whose.
+    /// The failure that explains most, and the index of its part.
     pub failure: Option<(usize, Failure)>,
 }
 
@@ -62,17 +62,17 @@ impl Answers {
         self.changed.notify_all();
     }
 
-    pub fn put(&self, part: usize, answer: Answer) {
+    pub fn put(&self, part: usize, answer: Reply) {
         let mut state = self.state.lock();
         let failure = match answer {
-            Answer::Ran(Ok(fetches), arrival) => {
+            Reply::Ran(Ok(fetches), arrival) => {
                 state.fetches[part] = Some(fetches);
                 state.arrivals.extend(arrival);
                 None
             }
-            Answer::Ran(Err(failure), _) | Answer::Done(Some(failure)) => Some(failure),
-            Answer::Lost(why) => Some(Failure::new(FailureKind::Lost, why)),
-            Answer::Described(_) | Answer::Done(None) => {
+            Reply::Ran(Err(failure), _) | Reply::Done(Some(failure)) => Some(failure),
+            Reply::Lost(why) => Some(Failure::new(FailureKind::Lost, why)),
+            Reply::Described(_) | Reply::Done(None) => {
                 Some(Failure::new(FailureKind::Other, "an answer to another question"))
             }
         };

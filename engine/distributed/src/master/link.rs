@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use threads::Condvar;
 
 use super::options::MasterOptions;
-use crate::arrows::{Arrival, Way};
+use crate::arrows::{Arrival, MessageKind};
 use crate::cluster::TaskName;
 use crate::error::DistributedError;
 use crate::protocol::{
@@ -21,17 +21,17 @@ use crate::protocol::{
 };
 use crate::wire;
 
-/// What a worker answers.
-pub(super) enum Answer {
+/// A worker's answer to a call.
+pub(super) enum Reply {
     Described(Described),
     Done(Option<Failure>),
     Ran(Result<Vec<Tensor>, Failure>, Option<Arrival>),
-    /// It does not any more.
+    /// It does not answer any more, and why.
     Lost(String),
 }
 
 /// Called with the answer, once; not to wait in.
-pub(super) type Waiter = Box<dyn FnOnce(Answer) + Send>;
+pub(super) type Waiter = Box<dyn FnOnce(Reply) + Send>;
 
 /// Who hears what workers report without being asked.
 pub(super) trait Listens: Send + Sync {
@@ -83,8 +83,8 @@ impl Link {
         let mut link = Link { task: task.clone(), address: address.clone(), channel, calls, devices: Vec::new() };
         let wait = link.wait_for(limits.silence, |call| Describe { call }.frame(Vec::new()));
         let described = match wait {
-            Ok(Answer::Described(described)) => described,
-            Ok(_) | Err(_) => return Err(NetError::Protocol(format!("{task} does not tell its devices"))),
+            Ok(Reply::Described(described)) => described,
+            Ok(_) | Err(_) => return Err(NetError::Protocol(format!("{task} does not report its devices"))),
         };
         for device in described.devices {
             let bad = |e: &dyn std::fmt::Display| NetError::Protocol(format!("a device of {task}: {e}"));
@@ -137,46 +137,46 @@ impl Link {
                 Some(why) => {
                     let why = why.clone();
                     drop(state);
-                    return waiter(Answer::Lost(why));
+                    return waiter(Reply::Lost(why));
                 }
                 None => state.waiting.insert(call, waiter),
             };
         }
         if let Err(error) = self.channel.outbox().send(frame(call)) {
-            // Unless the connection's end told it already.
+            // Unless the connection's end reported it already.
             let waiter = self.calls.state.lock().waiting.remove(&call);
             if let Some(waiter) = waiter {
                 waiter(match error {
                     NetError::TooLarge { .. } => {
-                        Answer::Done(Some(Failure::new(FailureKind::Invalid, error.to_string())))
+                        Reply::Done(Some(Failure::new(FailureKind::Invalid, error.to_string())))
                     }
-                    error => Answer::Lost(error.to_string()),
+                    error => Reply::Lost(error.to_string()),
                 });
             }
         }
     }
 
     /// Sends a call and waits for its answer.
-    fn wait_for(&self, within: Duration, frame: impl FnOnce(u64) -> Frame) -> Result<Answer, DistributedError> {
-        let told = Arc::new((Mutex::new(None), Condvar::new()));
-        let tell = Arc::clone(&told);
+    fn wait_for(&self, within: Duration, frame: impl FnOnce(u64) -> Frame) -> Result<Reply, DistributedError> {
+        let reply = Arc::new((Mutex::new(None), Condvar::new()));
+        let sender = Arc::clone(&reply);
         let waiter = move |answer| {
-            *tell.0.lock() = Some(answer);
-            tell.1.notify_all();
+            *sender.0.lock() = Some(answer);
+            sender.1.notify_all();
         };
         self.call(frame, Box::new(waiter));
-        let (answer, changed) = &*told;
+        let (answer, changed) = &*reply;
         let mut answer = answer.lock();
         changed.wait_while_for(&mut answer, |answer| answer.is_none(), within);
         match answer.take() {
-            Some(Answer::Lost(why)) => Err(self.error(why)),
+            Some(Reply::Lost(why)) => Err(self.error(why)),
             Some(answer) => Ok(answer),
             None => Err(self.error(format!("no answer within {} s", within.as_secs_f64()))),
         }
     }
 
-    /// As [`Link::call`], for what is not answered. Where the worker is lost nobody needs it.
-    pub fn tell(&self, message: &impl Head) {
+    /// As [`Link::call`], for a message that is not answered. Where the worker is lost nobody needs it.
+    pub fn notify(&self, message: &impl Head) {
         let _ = self.channel.outbox().send(message.frame(Vec::new()));
     }
 
@@ -184,7 +184,7 @@ impl Link {
     pub fn reset(&self, containers: &[&str], within: Duration) -> Result<(), DistributedError> {
         let containers: Vec<String> = containers.iter().map(|c| (*c).to_owned()).collect();
         match self.wait_for(within, |call| Reset { call, containers }.frame(Vec::new()))? {
-            Answer::Done(Some(failure)) => Err(self.failed(failure)),
+            Reply::Done(Some(failure)) => Err(self.failed(failure)),
             _ => Ok(()),
         }
     }
@@ -198,7 +198,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn answer(&self, call: u64, answer: Answer) {
+    fn answer(&self, call: u64, answer: Reply) {
         let waiter = self.calls.state.lock().waiting.remove(&call);
         // Outside the lock: it may call in turn.
         if let Some(waiter) = waiter {
@@ -212,18 +212,18 @@ impl Handler for Answers {
         match FrameKind::try_from(frame.kind)? {
             FrameKind::Described => {
                 let described = Described::of(&frame)?;
-                self.answer(described.call, Answer::Described(described));
+                self.answer(described.call, Reply::Described(described));
             }
             FrameKind::Done => {
                 let done = Done::of(&frame)?;
-                self.answer(done.call, Answer::Done(done.failure));
+                self.answer(done.call, Reply::Done(done.failure));
             }
             FrameKind::Ran => {
                 let ran = Ran::of(&frame)?;
-                let arrival = Arrival::now(Way::Ran, ran.arrow);
+                let arrival = Arrival::now(MessageKind::Ran, ran.arrow);
                 let take = |head| wire::take(head, &mut frame, Allocator::host());
                 let fetches = ran.fetches.iter().map(take).collect::<Result<Vec<_>, _>>()?;
-                self.answer(ran.call, Answer::Ran(ran.failure.map_or(Ok(fetches), Err), arrival));
+                self.answer(ran.call, Reply::Ran(ran.failure.map_or(Ok(fetches), Err), arrival));
             }
             FrameKind::Broken => {
                 let broken = Broken::of(&frame)?;
@@ -250,7 +250,7 @@ impl Handler for Answers {
             std::mem::take(&mut state.waiting)
         };
         for waiter in waiting.into_values() {
-            waiter(Answer::Lost(why.to_string()));
+            waiter(Reply::Lost(why.to_string()));
         }
     }
 }

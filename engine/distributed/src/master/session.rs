@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use prost::Message;
 use threads::Condvar;
 
-use super::link::{Answer, Link};
+use super::link::{Link, Reply};
 use super::shared::Shared;
 use super::step::{self, Registered};
 use crate::error::DistributedError;
@@ -104,7 +104,7 @@ impl Session {
     pub fn close(&self) {
         if !self.is_closed.swap(true, Ordering::AcqRel) {
             let forget = Forget { sessions: vec![self.number], parts: Vec::new() };
-            self.links.iter().for_each(|link| link.tell(&forget));
+            self.links.iter().for_each(|link| link.notify(&forget));
         }
     }
 
@@ -136,7 +136,7 @@ impl Session {
         let replaced = self.signatures.lock().push(signature.clone(), Arc::clone(&registered));
         // Steps of the one that made room keep what they have.
         for (link, part) in replaced.iter().filter(|(old, _)| *old != signature).flat_map(|(_, old)| &old.parts) {
-            link.tell(&Forget { sessions: Vec::new(), parts: vec![*part] });
+            link.notify(&Forget { sessions: Vec::new(), parts: vec![*part] });
         }
         Ok(registered)
     }
@@ -159,7 +159,7 @@ impl Session {
             parts.push((Arc::clone(link), self.master.number()));
         }
         let tasks: Arc<[Task]> = parts.iter().map(|(link, _)| link.as_task()).collect();
-        let done = Arc::new((Mutex::new((parts.len(), None)), Condvar::new()));
+        let pending = Arc::new((Mutex::new((parts.len(), None)), Condvar::new()));
         for ((link, number), part) in parts.iter().zip(&division.parts) {
             let request = Register {
                 call: 0,
@@ -171,14 +171,14 @@ impl Session {
                 targets: part.targets.clone(),
                 tasks: tasks.to_vec(),
             };
-            let (told, of) = (Arc::clone(&done), Arc::clone(link));
+            let (pending, of) = (Arc::clone(&pending), Arc::clone(link));
             let waiter = move |answer| {
-                let (state, changed) = &*told;
+                let (state, changed) = &*pending;
                 let mut state = state.lock();
                 state.0 -= 1;
                 let error = match answer {
-                    Answer::Lost(why) => Some(of.error(why)),
-                    Answer::Done(Some(failure)) => Some(of.failed(failure)),
+                    Reply::Lost(why) => Some(of.error(why)),
+                    Reply::Done(Some(failure)) => Some(of.failed(failure)),
                     _ => None,
                 };
                 state.1 = state.1.take().or(error);
@@ -186,7 +186,7 @@ impl Session {
             };
             link.call(|call| Register { call, ..request }.frame(Vec::new()), Box::new(waiter));
         }
-        let (state, changed) = &*done;
+        let (state, changed) = &*pending;
         let mut state = state.lock();
         while state.0 > 0 && state.1.is_none() {
             if !changed.wait_for(&mut state, self.master.options.registration) {

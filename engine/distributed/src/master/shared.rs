@@ -69,7 +69,7 @@ impl Shared {
     /// Begins a step; gives its number, and that of the oldest one that runs.
     pub fn begin_step(&self, answers: &Arc<Answers>) -> (u64, u64) {
         let mut running = self.running.lock();
-        // Taken under the lock: no later step can be told to be the oldest meanwhile.
+        // Taken under the lock: no later step can be reported as the oldest meanwhile.
         let step = self.next_step.fetch_add(1, Ordering::Relaxed);
         running.insert(step, Arc::clone(answers));
         (step, running.first_key_value().map_or(step, |(first, _)| *first))

@@ -9,7 +9,7 @@ use engine::{RunOptions, Tensor};
 use super::answers::Answers;
 use super::link::Link;
 use super::shared::Shared;
-use crate::arrows::{self, Arrival, Way};
+use crate::arrows::{self, Arrival, MessageKind};
 use crate::error::DistributedError;
 use crate::protocol::{Cancel, Head, Run, Task};
 use crate::wire;
@@ -85,7 +85,7 @@ fn run_numbered(
     }
     for (i, ((link, _), (run, body))) in registered.parts.iter().zip(frames).enumerate() {
         let answers = Arc::clone(answers);
-        let arrow = arrows::leaves(Way::Run);
+        let arrow = arrows::leaves(MessageKind::Run);
         link.call(|call| Run { call, arrow, ..run }.frame(body), Box::new(move |answer| answers.put(i, answer)));
     }
     wait(registered, options, step, answers)
@@ -121,7 +121,7 @@ fn wait(
             (Some(why), None) => {
                 ended = Some((now, why));
                 drop(state);
-                registered.parts.iter().for_each(|(link, _)| link.tell(&Cancel { step }));
+                registered.parts.iter().for_each(|(link, _)| link.notify(&Cancel { step }));
                 state = answers.state.lock();
                 continue;
             }

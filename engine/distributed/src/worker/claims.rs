@@ -9,14 +9,14 @@ const MAX_KNOWN: usize = 1024;
 /// Who came, in that order, and who took the task.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    known: VecDeque<Known>,
+    known: VecDeque<KnownMaster>,
     next: u64,
     owner: Option<Owner>,
 }
 
 /// A master that came.
 #[derive(Debug)]
-struct Known {
+struct KnownMaster {
     master: u64,
     /// Of its coming. It keeps it when it comes again.
     number: u64,
@@ -49,7 +49,7 @@ impl Claims {
         if self.known.len() == MAX_KNOWN {
             self.known.pop_front();
         }
-        self.known.push_back(Known { master, number: self.next, claim: Claim::Never });
+        self.known.push_back(KnownMaster { master, number: self.next, claim: Claim::Never });
         self.next += 1;
     }
 
@@ -80,7 +80,7 @@ impl Claims {
         owner.master == master || known.is_some_and(|known| known.number >= owner.since)
     }
 
-    fn known(&self, master: u64) -> Option<&Known> {
+    fn known(&self, master: u64) -> Option<&KnownMaster> {
         self.known.iter().find(|known| known.master == master)
     }
 }

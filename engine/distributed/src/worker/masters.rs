@@ -1,4 +1,4 @@
-//! What masters registered: the parts of their graphs, and the steps that run them. A master that goes takes all of it along.
+//! What masters registered: the parts of their graphs, and the steps that run them. When a master goes, so does everything it registered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

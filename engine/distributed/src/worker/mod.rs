@@ -107,7 +107,7 @@ impl Worker {
         &self.shared.devices
     }
 
-    /// Has `watcher` told when masters drop containers.
+    /// Has `watcher` notified when masters drop containers.
     pub fn watch_resets(&self, watcher: Arc<dyn ResetWatcher>) {
         self.shared.reset_watchers.lock().push(watcher);
     }

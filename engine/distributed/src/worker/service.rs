@@ -19,7 +19,7 @@ use super::peers::{lost, routes};
 use super::rendezvous::TaskRendezvous;
 use super::shared::{MASTER, Shared};
 use super::steps::Step;
-use crate::arrows::{self, Arrival, Way};
+use crate::arrows::{self, Arrival, MessageKind};
 use crate::protocol::{
     Cancel, Describe, Described, Device, Done, Failure, FailureKind, Forget, FrameKind, Head, Push, Ran, Register,
     Reset, Run, Stalled, Task,
@@ -37,7 +37,7 @@ pub(super) struct Service {
 /// How long steps may take to end when containers are dropped: as long as one kernel may run.
 const TO_END: Duration = Duration::from_secs(30);
 
-/// How long nothing happens in a part of a step before its master is told what it waits for.
+/// How long nothing happens in a part of a step before it reports to its master what it waits for.
 const STALL: Duration = Duration::from_secs(3);
 
 impl Service {
@@ -171,7 +171,7 @@ impl Service {
         let take = |head| wire::take(head, &mut frame, Allocator::host());
         let feeds = request.feeds.iter().map(take).collect::<Result<Vec<_>, _>>()?;
         let master = self.peer.incarnation;
-        let arrival = Arrival::now(Way::Run, request.arrow);
+        let arrival = Arrival::now(MessageKind::Run, request.arrow);
         let begun = self.shared.masters.begin(master, request.part, request.step, request.oldest);
         let (part, step, running) = match begun {
             Ok(begun) => begun,
@@ -203,7 +203,7 @@ impl Service {
 /// Drops containers. No step that began before touches what is made after: a master that is gone, or only cut off, changes
 /// nothing of what the next one makes.
 fn reset(shared: &Shared, master: u64, containers: &[String]) -> Result<(), Failure> {
-    // One at a time: watchers are told in turn.
+    // One at a time: watchers are notified in turn.
     let watchers = shared.reset_watchers.lock();
     shared.masters.take_over(master, TO_END)?;
     watchers.iter().for_each(|watcher| watcher.before_reset());
@@ -292,7 +292,7 @@ fn answer(outbox: &Outbox, call: u64, result: Result<Vec<Tensor>, Failure>) {
         heads.map_err(|stays| Failure::new(FailureKind::Invalid, format!("a fetch: {stays}")))
     });
     let ran = match heads {
-        Ok(fetches) => Ran { call, failure: None, fetches, arrow: arrows::leaves(Way::Ran) },
+        Ok(fetches) => Ran { call, failure: None, fetches, arrow: arrows::leaves(MessageKind::Ran) },
         Err(failure) => {
             body.clear();
             Ran { call, failure: Some(failure), fetches: Vec::new(), arrow: 0 }

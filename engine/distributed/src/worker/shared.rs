@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub incoming: Mutex<BTreeMap<u64, Channel>>,
     /// Who takes the streams that are opened to this process.
     pub stream_taker: Mutex<Option<StreamTaker>>,
-    /// Held while they are told, one reset after the other.
+    /// Held while they are notified, one reset after the other.
     pub reset_watchers: threads::Mutex<Vec<Arc<dyn ResetWatcher>>>,
 }
 
@@ -44,8 +44,8 @@ pub trait ResetWatcher: Send + Sync {
 }
 
 impl Shared {
-    /// A connection to a task ended. The steps that it takes part in end here; their masters are told, as what was on its way is lost for
-    /// steps that did not begin here yet, or ended here, too.
+    /// A connection to a task ended. The steps that it takes part in end here; their masters are notified, as what was on its way is lost
+    /// for steps that did not begin here yet, or ended here, too.
     pub fn lost(&self, task: &str, incarnation: u64, why: String) {
         self.masters.lose(task, incarnation, &why);
         let task = protocol::Task { name: task.to_owned(), address: String::new(), incarnation };

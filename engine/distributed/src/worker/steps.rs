@@ -125,7 +125,7 @@ mod tests {
         assert!(steps.begin(5, &tasks).is_none(), "a step begins once");
         assert!(steps.forget_before(3).is_empty());
         assert!(steps.find_or_create(2).is_none() && steps.find_or_create(3).is_some());
-        assert_eq!(steps.forget_before(9).len(), 2, "whoever still runs is told");
+        assert_eq!(steps.forget_before(9).len(), 2, "whoever still runs is notified");
         assert!(steps.find_or_create(5).is_none() && steps.begin(9, &tasks).is_some());
         assert_eq!(steps.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! Who trains: counts in a variable of each task, and checks after each step that all of it is of that step and of no other.
+//! Who trains: counts in a variable of each task, and checks after each step that all values are of that step and of no other.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use engine::session::Steps;
 use engine::{DType, Graph, RunOptions, Tensor};
 use threads::simulation;
 
-use super::faults::tell;
-use super::{Shared, Taken};
+use super::faults::report;
+use super::{Shared, Takeover};
 
 /// The shape of all values.
 const SCALAR: [usize; 0] = [];
@@ -52,7 +52,7 @@ pub fn train(cluster: &Cluster, shared: &Shared) {
         match attempt(cluster, shared, &mut own) {
             Ok(()) => return,
             Err(error) => {
-                tell(|| format!("client: {error}"));
+                report(|| format!("client: {error}"));
                 check(&error);
             }
         }
@@ -67,7 +67,7 @@ pub fn train(cluster: &Cluster, shared: &Shared) {
     }
 }
 
-/// Only losses are told, each with whose it is, and what another client's taking over does.
+/// Only losses are reported, each with the process that it is of, and what another client's takeover causes.
 fn check(error: &DistributedError) {
     let text = error.to_string();
     let is_named = text.contains("/job:worker/task:") || text.contains("master");
@@ -77,7 +77,7 @@ fn check(error: &DistributedError) {
     assert!((error.is_lost() && is_named) || is_other, "{text}");
 }
 
-fn attempt(cluster: &Cluster, shared: &Shared, own: &mut Option<Taken>) -> Result<(), DistributedError> {
+fn attempt(cluster: &Cluster, shared: &Shared, own: &mut Option<Takeover>) -> Result<(), DistributedError> {
     let options = MasterOptions {
         patience: Duration::from_secs(2),
         registration: Duration::from_secs(40),
@@ -88,20 +88,20 @@ fn attempt(cluster: &Cluster, shared: &Shared, own: &mut Option<Taken>) -> Resul
     let master = Master::new(cluster.clone(), options);
     let begin = shared.state.lock().tick();
     master.reset(&["localhost"])?;
-    let (taken, saved) = {
+    let (takeover, saved) = {
         let mut state = shared.state.lock();
         (state.take(begin), state.saved)
     };
-    *own = Some(taken);
+    *own = Some(takeover);
     let session = master.session(&g)?;
     let inits: Vec<&str> = inits.iter().map(String::as_str).collect();
     let timeout = RunOptions { timeout: Some(STEP), ..RunOptions::default() };
     session.run_step(&timeout, &[("saved", Tensor::scalar(saved as f32))], &[], &inits)?;
     let mut n_calm = 0;
     for step in saved + 1.. {
-        one_step(&session, shared, taken, &fetches, step, n)?;
+        one_step(&session, shared, takeover, &fetches, step, n)?;
         let mut state = shared.state.lock();
-        if !state.is_void(taken) && step % 3 == 0 {
+        if !state.is_void(takeover) && step % 3 == 0 {
             state.saved = step;
         }
         n_calm += usize::from(state.is_calm);
@@ -120,7 +120,7 @@ fn attempt(cluster: &Cluster, shared: &Shared, own: &mut Option<Taken>) -> Resul
 fn one_step(
     session: &Session,
     shared: &Shared,
-    own: Taken,
+    own: Takeover,
     fetches: &[String],
     step: u64,
     n: usize,
@@ -136,12 +136,12 @@ fn one_step(
     let result = session.run_step(&timeout, &[("x", Tensor::scalar(fed))], &fetches, &[]);
     let took = threads::since(begin);
     assert!(took < STEP + MORE, "a step ended after {took:?}: {result:?}");
-    tell(|| format!("step {step} took {took:?}: {result:?}"));
+    report(|| format!("step {step} took {took:?}: {result:?}"));
     let values = result.inspect_err(|error| {
         let mut state = shared.state.lock();
         if error.is_lost() {
-            state.told_after = state.told_after.max(took);
-            state.told_at.get_or_insert(threads::now());
+            state.reported_after = state.reported_after.max(took);
+            state.reported_at.get_or_insert(threads::now());
         }
     })?;
     assert!(!was_void, "step {step} ran after another client took the cluster");

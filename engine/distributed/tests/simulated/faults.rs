@@ -10,8 +10,8 @@ fn some(simulation: &Simulation, at_most_ms: u64) -> Duration {
     Duration::from_millis(simulation.random(at_most_ms))
 }
 
-/// Tells what happens where one seed is looked at.
-pub fn tell(what: impl FnOnce() -> String) {
+/// Prints what happens where one seed is looked at.
+pub fn report(what: impl FnOnce() -> String) {
     if std::env::var_os("STEPSCOPE_SEED").is_some() {
         println!("{:9.3} ms: {}", threads::now() as f64 / 1e6, what());
     }
@@ -25,7 +25,7 @@ impl Simulated<'_> {
         let process = self.tasks[task].process;
         let client = self.clients.len() - 1;
         let what = simulation.random(10);
-        tell(|| format!("fault {what}, task {task}, client {client}"));
+        report(|| format!("fault {what}, task {task}, client {client}"));
         match what {
             0 => {
                 self.network.kill(&simulation, process);
@@ -39,13 +39,13 @@ impl Simulated<'_> {
             }
             2 => {
                 let time = some(&simulation, 6000);
-                tell(|| format!("stopped for {time:?}"));
+                report(|| format!("stopped for {time:?}"));
                 simulation.pause(process, time);
             }
             3 | 4 => self.cut_for_a_while(simulation.random(2) == 0),
             5 => {
                 let (a, b) = self.two_hosts();
-                tell(|| format!("{a} and {b}: reset"));
+                report(|| format!("{a} and {b}: reset"));
                 self.network.reset(&a, &b);
             }
             6 => {
@@ -107,7 +107,7 @@ impl Simulated<'_> {
     fn cut_for_a_while(&self, both: bool) {
         let (a, b) = self.two_hosts();
         for is_cut in [true, false] {
-            tell(|| {
+            report(|| {
                 format!("{a} to {b}{}: {}", if both { " and back" } else { "" }, if is_cut { "cut" } else { "well" })
             });
             self.network.set_cut(&a, &b, is_cut);

@@ -20,10 +20,10 @@ pub struct Shared {
 
 #[derive(Default)]
 pub struct State {
-    /// Counts what `taken` tells.
+    /// Counts the moments that `takeovers` refers to.
     now: u64,
     /// Who took the cluster for itself, since when and until when it asked the tasks.
-    taken: Vec<Taken>,
+    takeovers: Vec<Takeover>,
     /// The step that the newest checkpoint is of.
     pub saved: u64,
     /// What was fed last: no two steps get the same.
@@ -34,15 +34,15 @@ pub struct State {
     pub is_done: bool,
     pub n_steps: u64,
     pub n_restarts: u64,
-    /// The longest that a step took until it told of a loss.
-    pub told_after: Duration,
-    /// When that was told first.
-    pub told_at: Option<i64>,
+    /// The longest that a step took until it reported a loss.
+    pub reported_after: Duration,
+    /// When a loss was reported first.
+    pub reported_at: Option<i64>,
 }
 
 /// From when to when a client took the tasks, one by one.
 #[derive(Debug, Clone, Copy)]
-pub struct Taken {
+pub struct Takeover {
     begin: u64,
     end: u64,
 }
@@ -55,15 +55,15 @@ impl State {
     }
 
     /// A client that began to take the tasks at `begin` has all of them.
-    pub fn take(&mut self, begin: u64) -> Taken {
-        let taken = Taken { begin, end: self.tick() };
-        self.taken.push(taken);
-        taken
+    pub fn take(&mut self, begin: u64) -> Takeover {
+        let takeover = Takeover { begin, end: self.tick() };
+        self.takeovers.push(takeover);
+        takeover
     }
 
     /// Whether another client took every task after this one had taken it. Of two at once each may have some.
-    pub fn is_void(&self, own: Taken) -> bool {
-        self.taken.iter().any(|other| own.end < other.begin)
+    pub fn is_void(&self, own: Takeover) -> bool {
+        self.takeovers.iter().any(|other| own.end < other.begin)
     }
 }
 

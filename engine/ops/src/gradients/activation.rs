@@ -1,6 +1,6 @@
 //! Gradients of the rectifiers' family, twice where the first gradient is an op of its own.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Unary};
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
@@ -21,19 +21,19 @@ static ACTIVATION: &[GradientSpec] = &[
     ("SoftsignGrad", Function(softsign_again)),
 ];
 
-fn leaky_relu(c: &GradientContext<'_>) -> Done {
+fn leaky_relu(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, c.op_with_node_attrs("LeakyReluGrad", &[c.grad(0), c.input(0)]));
     Ok(())
 }
 
 /// Linear in the gradients; the steps in the features have no slope.
-fn again(c: &GradientContext<'_>) -> Done {
+fn again(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, c.op_with_node_attrs(c.node().op.name, &[c.grad(0), c.input(1)]));
     Ok(())
 }
 
 /// `dy (y + limit)` where y < 0: the slope in y is `dy` there.
-fn exponential_again(c: &GradientContext<'_>) -> Done {
+fn exponential_again(c: &GradientContext<'_>) -> RuleResult {
     let (g, dy, y) = (c.grad(0), c.input(0), c.input(1));
     let zero = y.zeros_like();
     c.set(0, g.op_with(c.node().op.name, y));
@@ -42,7 +42,7 @@ fn exponential_again(c: &GradientContext<'_>) -> Done {
 }
 
 /// `dy s` with s the logistic function, whose slope is `s (1 - s)`.
-fn softplus_again(c: &GradientContext<'_>) -> Done {
+fn softplus_again(c: &GradientContext<'_>) -> RuleResult {
     let (g, dy, x) = (c.grad(0), c.input(0), c.input(1));
     c.set(0, g.op_with("SoftplusGrad", x));
     c.set(1, x.sigmoid().op_with("SigmoidGrad", g * dy));
@@ -50,7 +50,7 @@ fn softplus_again(c: &GradientContext<'_>) -> Done {
 }
 
 /// `dy / (1 + |x|)^2`: its slope is `-2 sign(x) / (1 + |x|)^3`.
-fn softsign_again(c: &GradientContext<'_>) -> Done {
+fn softsign_again(c: &GradientContext<'_>) -> RuleResult {
     let (g, dy, x) = (c.grad(0), c.input(0), c.input(1));
     c.set(0, g.op_with("SoftsignGrad", x));
     c.set(1, (g * dy).op_with("SoftsignGrad", x) * (x.sign() * -2.0 / (x.abs() + 1.0)));

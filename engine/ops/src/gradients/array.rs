@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
 use engine_core::dtype::DType;
 use engine_core::graph::{Output, Value};
@@ -33,7 +33,7 @@ static ARRAY: &[GradientSpec] = &[
     ("Tile", Function(tile)),
 ];
 
-pub(super) fn identity(c: &GradientContext<'_>) -> Done {
+pub(super) fn identity(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, c.grad(0));
     Ok(())
 }
@@ -58,7 +58,7 @@ pub(super) fn total(of: Value<'_>) -> Value<'_> {
 }
 
 /// Cuts the gradient of a concatenation apart again; `axis` may be anything that runs.
-pub(super) fn cut_apart(c: &GradientContext<'_>, values: Range<usize>, axis: Value<'_>) -> Done {
+pub(super) fn cut_apart(c: &GradientContext<'_>, values: Range<usize>, axis: Value<'_>) -> RuleResult {
     let g = c.grad(0);
     let shapes: Vec<Output> = values.clone().map(|i| c.shape_of(c.input(i)).output()).collect();
     let begins = c.add_node("ConcatOffset").input(as_i32(axis)).inputs(&shapes).value();
@@ -68,24 +68,24 @@ pub(super) fn cut_apart(c: &GradientContext<'_>, values: Range<usize>, axis: Val
     Ok(())
 }
 
-fn reshape(c: &GradientContext<'_>) -> Done {
+fn reshape(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, c.reshape_like(c.grad(0), c.input(0)));
     Ok(())
 }
 
-fn fill(c: &GradientContext<'_>) -> Done {
+fn fill(c: &GradientContext<'_>) -> RuleResult {
     c.set(1, total(c.grad(0)));
     Ok(())
 }
 
-fn broadcast_to(c: &GradientContext<'_>) -> Done {
+fn broadcast_to(c: &GradientContext<'_>) -> RuleResult {
     let (own, whole) = (c.shape_of(c.input(0)), c.shape_of(c.output(0)));
     let axes = own.op_with("BroadcastGradientArgs", whole);
     c.set(0, c.grad(0).sum(axes).reshape(own));
     Ok(())
 }
 
-fn transpose(c: &GradientContext<'_>) -> Done {
+fn transpose(c: &GradientContext<'_>) -> RuleResult {
     // A constant permutation is inverted now, so that shapes stay known.
     let inverse = match c.known_ints(c.input(1)) {
         Some(perm) => {
@@ -103,12 +103,12 @@ fn transpose(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn concat(c: &GradientContext<'_>) -> Done {
+fn concat(c: &GradientContext<'_>) -> RuleResult {
     let n = c.node().inputs.len() - 1;
     cut_apart(c, 0..n, c.input(n))
 }
 
-fn pack(c: &GradientContext<'_>) -> Done {
+fn pack(c: &GradientContext<'_>) -> RuleResult {
     let n = c.node().inputs.len();
     let axis = c.node().int("axis").copied().unwrap_or(0);
     let parts = c.add_node("Unpack").input(c.grad(0)).attr("num", n as i64).attr("axis", axis).value();
@@ -116,14 +116,14 @@ fn pack(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn unpack(c: &GradientContext<'_>) -> Done {
+fn unpack(c: &GradientContext<'_>) -> RuleResult {
     let axis = c.node().int("axis").copied().unwrap_or(0);
     c.set(0, c.add_node("Pack").inputs(&all_grads(c)).attr("axis", axis).value());
     Ok(())
 }
 
 /// As a strided slice of stride one, whose gradient is an op of its own.
-fn slice(c: &GradientContext<'_>) -> Done {
+fn slice(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, begin, y) = (c.grad(0), c.input(0), c.input(1), c.output(0));
     let shape = shape_as(x, begin.dtype());
     let end = begin + shape_as(y, begin.dtype());
@@ -131,7 +131,7 @@ fn slice(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn strided_slice(c: &GradientContext<'_>) -> Done {
+fn strided_slice(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, begin, end, strides) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.input(3));
     let shape = shape_as(x, begin.dtype());
     c.set(0, c.op_with_node_attrs("StridedSliceGrad", &[shape, begin, end, strides, g]));
@@ -139,14 +139,14 @@ fn strided_slice(c: &GradientContext<'_>) -> Done {
 }
 
 /// Linear in what it puts back: the slice of the gradient.
-fn strided_slice_grad(c: &GradientContext<'_>) -> Done {
+fn strided_slice_grad(c: &GradientContext<'_>) -> RuleResult {
     let (g, begin, end, strides) = (c.grad(0), c.input(1), c.input(2), c.input(3));
     c.set(4, c.op_with_node_attrs("StridedSlice", &[g, begin, end, strides]));
     Ok(())
 }
 
 /// Each axis of n x m elements is split into m copies of n, and the copies are summed.
-fn tile(c: &GradientContext<'_>) -> Done {
+fn tile(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, multiples) = (c.grad(0), c.input(0), c.input(1));
     let rank = x.shape().rank();
     if rank == Some(0) {

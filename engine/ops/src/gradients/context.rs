@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::back_loop::stack_of;
 use super::error::GradientError;
-use super::place::Place;
+use super::place::GradientLocation;
 use engine_core::graph::{Graph, Node, NodeBuilder, Output, Value};
 use engine_core::ops::{self, OpKind};
 
@@ -12,7 +12,7 @@ use engine_core::ops::{self, OpKind};
 ///
 /// Rules add nodes as [`Value`]s: a node that does not fit is reported when the rule returns.
 pub struct GradientContext<'a> {
-    place: &'a Place,
+    place: &'a GradientLocation,
     graph: &'a Graph,
     node: &'a Node,
     grads: &'a [Option<Output>],
@@ -20,7 +20,7 @@ pub struct GradientContext<'a> {
 }
 
 impl<'a> GradientContext<'a> {
-    pub(super) fn new(place: &'a Place, node: &'a Node, grads: &'a [Option<Output>]) -> GradientContext<'a> {
+    pub(super) fn new(place: &'a GradientLocation, node: &'a Node, grads: &'a [Option<Output>]) -> GradientContext<'a> {
         let inputs = RefCell::new(vec![None; node.inputs.len()]);
         GradientContext { place, graph: &place.graph, node, grads, inputs }
     }

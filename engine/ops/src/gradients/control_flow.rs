@@ -1,6 +1,6 @@
 //! Gradients of conditionals: what a `Merge` joined a `Switch` parts, and the other way round.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
 use engine_core::dtype::DType;
 use engine_core::graph::{Attr, Output};
@@ -25,7 +25,7 @@ static CONTROL_FLOW: &[GradientSpec] = &[
 ];
 
 /// The gradient of the side that was taken; where nothing comes back from a side, zeros if that one was taken.
-fn switch(c: &GradientContext<'_>) -> Done {
+fn switch(c: &GradientContext<'_>) -> RuleResult {
     let zeros = |side| c.zeros(c.input(0)).op_with("Switch", c.input(1)).port(side);
     let sides = [0, 1].map(|side| c.arrived(side as usize).unwrap_or_else(|| zeros(side)).output());
     c.set(0, c.add_node("Merge").inputs(&sides).value());
@@ -33,7 +33,7 @@ fn switch(c: &GradientContext<'_>) -> Done {
 }
 
 /// To the input that was alive, and dead to the others.
-fn merge(c: &GradientContext<'_>) -> Done {
+fn merge(c: &GradientContext<'_>) -> RuleResult {
     let Some(grad) = c.arrived(0) else { return Ok(()) };
     if let Some((pred, side_of_first)) = c.sides_of_inputs() {
         let switch = grad.op_with("Switch", pred);
@@ -48,7 +48,7 @@ fn merge(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn identity_n(c: &GradientContext<'_>) -> Done {
+fn identity_n(c: &GradientContext<'_>) -> RuleResult {
     for i in 0..c.node().inputs.len() {
         if let Some(grad) = c.arrived(i) {
             c.set(i, grad);
@@ -58,17 +58,17 @@ fn identity_n(c: &GradientContext<'_>) -> Done {
 }
 
 /// A push passes its value on; what the way back popped of it comes with the loop that it is in.
-fn push(c: &GradientContext<'_>) -> Done {
+fn push(c: &GradientContext<'_>) -> RuleResult {
     c.set(1, c.grad(0));
     Ok(())
 }
 
 /// Pushed, to be popped where the value was pushed.
-fn pop(c: &GradientContext<'_>) -> Done {
+fn pop(c: &GradientContext<'_>) -> RuleResult {
     c.push_gradient(c.grad(0))
 }
 
-fn from_value(c: &GradientContext<'_>) -> Done {
+fn from_value(c: &GradientContext<'_>) -> RuleResult {
     let n = c.node().inputs.len();
     let types: Vec<DType> = (0..n).map(|i| c.input(i).dtype()).collect();
     let shapes: Vec<PartialShape> = (0..n).map(|i| c.input(i).shape()).collect();
@@ -78,7 +78,7 @@ fn from_value(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn get_value(c: &GradientContext<'_>) -> Done {
+fn get_value(c: &GradientContext<'_>) -> RuleResult {
     let grads: Vec<Output> = (0..c.node().outputs.len()).map(|i| c.grad(i).output()).collect();
     c.set(0, c.add_node("OptionalFromValue").inputs(&grads).value());
     Ok(())

@@ -1,7 +1,7 @@
 //! Gradients of convolutions. A convolution is linear in its input and in its filter, and so are its gradients: each
 //! leads to the two others.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function};
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
@@ -33,7 +33,7 @@ const DEPTHWISE: Kind = Kind {
 };
 const THREE: Kind = Kind { forward: "Conv3D", to_input: "Conv3DBackpropInputV2", to_filter: "Conv3DBackpropFilterV2" };
 
-fn forward(c: &GradientContext<'_>, kind: &Kind) -> Done {
+fn forward(c: &GradientContext<'_>, kind: &Kind) -> RuleResult {
     let (g, input, filter) = (c.grad(0), c.input(0), c.input(1));
     c.set(0, c.op_with_node_attrs(kind.to_input, &[c.shape_of(input), filter, g]));
     c.set(1, c.op_with_node_attrs(kind.to_filter, &[input, c.shape_of(filter), g]));
@@ -41,7 +41,7 @@ fn forward(c: &GradientContext<'_>, kind: &Kind) -> Done {
 }
 
 /// Inputs: sizes, filter, gradient of the output.
-fn to_input(c: &GradientContext<'_>, kind: &Kind) -> Done {
+fn to_input(c: &GradientContext<'_>, kind: &Kind) -> RuleResult {
     let (g, filter, dy) = (c.grad(0), c.input(1), c.input(2));
     c.set(1, c.op_with_node_attrs(kind.to_filter, &[g, c.shape_of(filter), dy]));
     c.set(2, c.op_with_node_attrs(kind.forward, &[g, filter]));
@@ -49,14 +49,14 @@ fn to_input(c: &GradientContext<'_>, kind: &Kind) -> Done {
 }
 
 /// Inputs: input, sizes of the filter, gradient of the output.
-fn to_filter(c: &GradientContext<'_>, kind: &Kind) -> Done {
+fn to_filter(c: &GradientContext<'_>, kind: &Kind) -> RuleResult {
     let (g, input, dy) = (c.grad(0), c.input(0), c.input(2));
     c.set(0, c.op_with_node_attrs(kind.to_input, &[c.shape_of(input), g, dy]));
     c.set(2, c.op_with_node_attrs(kind.forward, &[input, g]));
     Ok(())
 }
 
-fn dilation(c: &GradientContext<'_>) -> Done {
+fn dilation(c: &GradientContext<'_>) -> RuleResult {
     let inputs = [c.input(0), c.input(1), c.grad(0)];
     c.set(0, c.op_with_node_attrs("Dilation2DBackpropInput", &inputs));
     c.set(1, c.op_with_node_attrs("Dilation2DBackpropFilter", &inputs));

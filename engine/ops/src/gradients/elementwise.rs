@@ -10,7 +10,7 @@ use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 use super::Rule::{Binary, Function, Slope, Unary, Zero};
 use super::context::conjugate;
 use super::math::add_n;
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec};
 use engine_core::dtype::DType;
 use engine_core::graph::Value;
@@ -97,7 +97,7 @@ static BINARY: &[GradientSpec] = &[
     ("RightShift", Zero),
 ];
 
-fn digamma(c: &GradientContext<'_>) -> Done {
+fn digamma(c: &GradientContext<'_>) -> RuleResult {
     let x = c.input(0);
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
         return Err(c.unsupported("for 16-bit floats, of which there is no Polygamma"));
@@ -117,7 +117,7 @@ fn at_zero<'a>(x: Value<'a>, k: f64, slope: Value<'a>) -> Value<'a> {
 }
 
 /// Of dy / (2 conj(y))
-fn sqrt_grad(c: &GradientContext<'_>) -> Done {
+fn sqrt_grad(c: &GradientContext<'_>) -> RuleResult {
     let ratio = c.grad(0) / c.input(0);
     c.set(0, -1.0 * (conjugate(ratio) * c.output(0)));
     c.set(1, 0.5 * ratio);
@@ -125,7 +125,7 @@ fn sqrt_grad(c: &GradientContext<'_>) -> Done {
 }
 
 /// Of -dy conj(y)^3 / 2
-fn rsqrt_grad(c: &GradientContext<'_>) -> Done {
+fn rsqrt_grad(c: &GradientContext<'_>) -> RuleResult {
     let (g, y, dy) = (c.grad(0), conjugate(c.input(0)), c.input(1));
     c.set(0, -1.5 * (conjugate(g) * y.square() * dy));
     c.set(1, y.op_with("RsqrtGrad", g));
@@ -133,7 +133,7 @@ fn rsqrt_grad(c: &GradientContext<'_>) -> Done {
 }
 
 /// Of -dy conj(y)^2
-fn reciprocal_grad(c: &GradientContext<'_>) -> Done {
+fn reciprocal_grad(c: &GradientContext<'_>) -> RuleResult {
     let (g, y, dy) = (c.grad(0), conjugate(c.input(0)), c.input(1));
     c.set(0, -2.0 * (conjugate(g) * y * dy));
     c.set(1, y.op_with("ReciprocalGrad", g));
@@ -183,14 +183,14 @@ fn not_zero(x: Value<'_>) -> Value<'_> {
 }
 
 /// By x only: n is a whole number.
-fn polygamma(c: &GradientContext<'_>) -> Done {
+fn polygamma(c: &GradientContext<'_>) -> RuleResult {
     let (n, x) = (c.input(0), c.input(1));
     c.set_stretched(1, c.grad(0) * (1.0 + n).op_with("Polygamma", x));
     Ok(())
 }
 
 /// By q only, as TensorFlow's.
-fn zeta(c: &GradientContext<'_>) -> Done {
+fn zeta(c: &GradientContext<'_>) -> RuleResult {
     let (x, q) = (c.input(0), c.input(1));
     let slope = (1.0 + x).op_with("Zeta", q);
     c.set_stretched(1, c.grad(0) * (-x * slope));
@@ -198,7 +198,7 @@ fn zeta(c: &GradientContext<'_>) -> Done {
 }
 
 /// dP/dx is the density e^(-x) x^(a-1) / Gamma(a).
-fn igamma<'a>(c: &GradientContext<'a>, g: Value<'a>) -> Done {
+fn igamma<'a>(c: &GradientContext<'a>, g: Value<'a>) -> RuleResult {
     let (a, x) = (c.input(0), c.input(1));
     if !matches!(a.dtype(), DType::F32 | DType::F64) {
         return Err(c.unsupported("for 16-bit floats, of which there is no IgammaGradA"));
@@ -209,7 +209,7 @@ fn igamma<'a>(c: &GradientContext<'a>, g: Value<'a>) -> Done {
 }
 
 /// By x only, as TensorFlow's: x^(a-1) (1-x)^(b-1) / B(a, b)
-fn betainc(c: &GradientContext<'_>) -> Done {
+fn betainc(c: &GradientContext<'_>) -> RuleResult {
     let (a, b, x) = (c.input(0), c.input(1), c.input(2));
     let log_beta = a.op("Lgamma") + b.op("Lgamma") - (a + b).op("Lgamma");
     let minus_one = a.number(-1.0);
@@ -219,7 +219,7 @@ fn betainc(c: &GradientContext<'_>) -> Done {
 }
 
 /// To x where it lies between the bounds, to the bound that it was set to elsewhere.
-fn clip(c: &GradientContext<'_>) -> Done {
+fn clip(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, low, high) = (c.grad(0), c.input(0), c.input(1), c.input(2));
     let zeros = g.zeros_like();
     let (below, above) = (x.op_with("Less", low), x.greater(high));

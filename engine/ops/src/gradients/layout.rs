@@ -3,7 +3,7 @@
 use super::array::{all_grads, as_i32, cut_apart, identity, shape_as, total};
 use super::context::conjugate;
 use super::math::{spread, with_kept_axes};
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
 use engine_core::dtype::DType;
 use engine_core::graph::Value;
@@ -91,13 +91,13 @@ static INDEXING: &[GradientSpec] = &[
 ];
 
 /// An op of the gradient alone.
-fn of_gradient(c: &GradientContext<'_>, op: &str) -> Done {
+fn of_gradient(c: &GradientContext<'_>, op: &str) -> RuleResult {
     c.set(0, c.grad(0).op(op));
     Ok(())
 }
 
 /// An op of the gradient in place of the first input, the other inputs being those of the node.
-fn same_again(c: &GradientContext<'_>, op: &str) -> Done {
+fn same_again(c: &GradientContext<'_>, op: &str) -> RuleResult {
     let mut inputs = vec![c.grad(0)];
     inputs.extend((1..c.node().inputs.len()).map(|i| c.input(i)));
     c.set(0, c.op_with_node_attrs(op, &inputs));
@@ -125,7 +125,7 @@ fn counted(end: Value<'_>) -> Value<'_> {
     end.graph().add_node("Range").input(end.number(0.0)).input(end).input(end.number(1.0)).value()
 }
 
-fn pad(c: &GradientContext<'_>) -> Done {
+fn pad(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, paddings) = (c.grad(0), c.input(0), c.input(1));
     let before = c.op("Slice", &[paddings, c.graph().ints(&[0, 0]), c.graph().ints(&[-1, 1])]);
     let before = before.reshape([-1]);
@@ -137,25 +137,25 @@ fn pad(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn roll(c: &GradientContext<'_>) -> Done {
+fn roll(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, c.op("Roll", &[c.grad(0), -c.input(1), c.input(2)]));
     Ok(())
 }
 
 /// Of a node that cuts its input `value` apart along its input `axis`.
-fn join(c: &GradientContext<'_>, value: usize, axis: usize) -> Done {
+fn join(c: &GradientContext<'_>, value: usize, axis: usize) -> RuleResult {
     c.set(value, c.add_node("ConcatV2").inputs(&all_grads(c)).input(c.input(axis)).value());
     Ok(())
 }
 
-fn conjugate_transpose(c: &GradientContext<'_>) -> Done {
+fn conjugate_transpose(c: &GradientContext<'_>) -> RuleResult {
     let inverse = c.input(1).op("InvertPermutation");
     c.set(0, c.grad(0).op_with("ConjugateTranspose", inverse));
     Ok(())
 }
 
-/// Each patch element is added to the pixel it was cut from; which one, cutting a picture of positions tells.
-fn patches(c: &GradientContext<'_>) -> Done {
+/// Each patch element is added to the pixel it was cut from; cutting a picture of positions shows which one.
+fn patches(c: &GradientContext<'_>) -> RuleResult {
     let (g, shape) = (c.grad(0), c.shape_of(c.input(0)));
     let [zero, one, two, three, flat] = [0, 1, 2, 3, -1].map(|i| c.graph().ints(&[i]));
     let batch = c.op("Slice", &[shape, zero, one]);
@@ -175,7 +175,7 @@ fn patches(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn matrix_diag(c: &GradientContext<'_>) -> Done {
+fn matrix_diag(c: &GradientContext<'_>) -> RuleResult {
     let (g, k, padding) = (c.grad(0), c.input(1), c.input(4));
     let inverse = if c.node().op.name == "MatrixDiagV3" { "MatrixDiagPartV3" } else { "MatrixDiagPartV2" };
     let of_diagonal = c.op_with_node_attrs(inverse, &[g, k, padding.zeros_like()]);
@@ -184,7 +184,7 @@ fn matrix_diag(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn matrix_diag_part(c: &GradientContext<'_>) -> Done {
+fn matrix_diag_part(c: &GradientContext<'_>) -> RuleResult {
     let (g, zeros) = (c.grad(0), c.input(0).zeros_like());
     let of_x = match c.node().op.name {
         "MatrixDiagPart" => zeros.op_with("MatrixSetDiag", g),
@@ -195,7 +195,7 @@ fn matrix_diag_part(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn matrix_set_diag(c: &GradientContext<'_>) -> Done {
+fn matrix_set_diag(c: &GradientContext<'_>) -> RuleResult {
     let (g, zeros) = (c.grad(0), c.input(1).zeros_like());
     let diagonal_of = match c.node().op.name {
         "MatrixSetDiag" => {
@@ -217,13 +217,13 @@ fn batch_dims(c: &GradientContext<'_>) -> i64 {
 }
 
 /// The gradient of the value, which is what the gradient of a variable's handle is.
-fn resource_gather(c: &GradientContext<'_>) -> Done {
+fn resource_gather(c: &GradientContext<'_>) -> RuleResult {
     let value = c.op_with_node_attrs("ReadVariableOp", &[c.input(0)]);
     gather(c, value, Some(c.graph().constant(Tensor::scalar(batch_dims(c) as i32))))
 }
 
 /// What was taken from a row is added up in that row; without `axis` rows lie along the first.
-fn gather<'a>(c: &GradientContext<'a>, params: Value<'a>, axis: Option<Value<'a>>) -> Done {
+fn gather<'a>(c: &GradientContext<'a>, params: Value<'a>, axis: Option<Value<'a>>) -> RuleResult {
     let shape = c.shape_of(params);
     let is_first = |axis| batch_dims(c) == 0 && c.known_ints(axis).is_some_and(|axis| axis == [0]);
     let of_params = match axis.filter(|axis| !is_first(*axis)) {
@@ -269,18 +269,18 @@ fn gather_along<'a>(c: &GradientContext<'a>, shape: Value<'a>, axis: Value<'a>) 
     Ok(sums.reshape(shape))
 }
 
-fn gather_nd(c: &GradientContext<'_>) -> Done {
+fn gather_nd(c: &GradientContext<'_>) -> RuleResult {
     let (g, params, indices) = (c.grad(0), c.input(0), c.input(1));
     c.set(0, c.op("ScatterNd", &[indices, g, shape_as(params, indices.dtype())]));
     Ok(())
 }
 
-fn scatter_nd(c: &GradientContext<'_>) -> Done {
+fn scatter_nd(c: &GradientContext<'_>) -> RuleResult {
     c.set(1, c.grad(0).op_with("GatherNd", c.input(0)));
     Ok(())
 }
 
-fn tensor_scatter(c: &GradientContext<'_>) -> Done {
+fn tensor_scatter(c: &GradientContext<'_>) -> RuleResult {
     let (g, indices) = (c.grad(0), c.input(1));
     let updates = g.op_with("GatherNd", indices);
     c.set(0, g);
@@ -288,7 +288,7 @@ fn tensor_scatter(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn scatter_update(c: &GradientContext<'_>) -> Done {
+fn scatter_update(c: &GradientContext<'_>) -> RuleResult {
     let (g, indices, updates) = (c.grad(0), c.input(1), c.input(2));
     c.set(0, c.op("TensorScatterUpdate", &[g, indices, updates.zeros_like()]));
     c.set(2, g.op_with("GatherNd", indices));
@@ -296,7 +296,7 @@ fn scatter_update(c: &GradientContext<'_>) -> Done {
 }
 
 /// Shared equally among all that have the extreme value.
-fn scatter_extreme(c: &GradientContext<'_>) -> Done {
+fn scatter_extreme(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, indices, updates, z) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.output(0));
     let own = x.equal(z).cast(x.dtype());
     let theirs = updates.equal(z.op_with("GatherNd", indices)).cast(x.dtype());
@@ -307,7 +307,7 @@ fn scatter_extreme(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn top_k(c: &GradientContext<'_>) -> Done {
+fn top_k(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, places) = (c.grad(0), c.input(0), c.output(1).cast(DType::I64));
     let (shape, of_places) = (shape_as(x, DType::I64), shape_as(places, DType::I64));
     let [last, end, one] = [-1, 0, 1].map(|i| c.graph().ints(&[i]));
@@ -333,20 +333,20 @@ fn scan_back<'a>(c: &GradientContext<'a>, op: &'a str, of: Value<'a>) -> Value<'
     node.attr("exclusive", flag("exclusive")).attr("reverse", !flag("reverse")).value()
 }
 
-fn cumsum(c: &GradientContext<'_>) -> Done {
+fn cumsum(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, scan_back(c, "Cumsum", c.grad(0)));
     Ok(())
 }
 
 /// As TensorFlow's: nothing where x is 0.
-fn cumprod(c: &GradientContext<'_>) -> Done {
+fn cumprod(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, y) = (c.grad(0), c.input(0), c.output(0));
     c.set(0, scan_back(c, "Cumsum", g * y).op_with("DivNoNan", x));
     Ok(())
 }
 
 /// In logarithms, so that nothing overflows: positive and negative gradients apart.
-fn cumulative_log_sum_exp(c: &GradientContext<'_>) -> Done {
+fn cumulative_log_sum_exp(c: &GradientContext<'_>) -> RuleResult {
     let (g, x, y) = (c.grad(0), c.input(0), c.output(0));
     let [positive, negative] = [g, -g].map(|g| {
         let some = g.greater(0.0);
@@ -359,7 +359,7 @@ fn cumulative_log_sum_exp(c: &GradientContext<'_>) -> Done {
 }
 
 /// The product of all other elements, by running products from both ends: right where elements are zero.
-fn prod(c: &GradientContext<'_>) -> Done {
+fn prod(c: &GradientContext<'_>) -> RuleResult {
     let (x, axes, grad) = (c.input(0), c.input(1), spread(c));
     let (shape, rank, flat) = (c.shape_of(x), x.rank_tensor(), c.graph().ints(&[-1]));
     let zero = rank.number(0.0);
@@ -379,7 +379,7 @@ fn prod(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn euclidean_norm(c: &GradientContext<'_>) -> Done {
+fn euclidean_norm(c: &GradientContext<'_>) -> RuleResult {
     let (x, y, g) = (c.input(0), c.output(0), c.grad(0));
     c.set(0, x * (with_kept_axes(c, g) / with_kept_axes(c, y)));
     Ok(())

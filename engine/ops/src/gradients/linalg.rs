@@ -2,7 +2,7 @@
 //! algorithmic differentiation" (2008); Walter and Lehmann for QR; the complex ones are of real losses.
 
 use super::context::conjugate;
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
 use engine_core::graph::{Output, Value};
 use engine_core::tensor::Tensor;
@@ -74,7 +74,7 @@ fn set_summed<'a>(c: &GradientContext<'a>, i: usize, grad: Value<'a>) {
     c.set(i, if is_same { grad } else { summed_to(c, grad, x) });
 }
 
-fn batch_matmul(c: &GradientContext<'_>) -> Done {
+fn batch_matmul(c: &GradientContext<'_>) -> RuleResult {
     let (ax, ay) = (flag(c, "adj_x"), flag(c, "adj_y"));
     let (g, x, y) = (c.grad(0), c.input(0), c.input(1));
     set_summed(c, 0, if ax { product(Factor(y, ay), adj(g)) } else { product(g, Factor(y, !ay)) });
@@ -82,7 +82,7 @@ fn batch_matmul(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn inverse(c: &GradientContext<'_>) -> Done {
+fn inverse(c: &GradientContext<'_>) -> RuleResult {
     let (g, y) = (c.grad(0), c.output(0));
     let adjoint = flag(c, "adjoint");
     // With Y = A^-*: dA = -(Y* G Y*)* = -Y G* Y.
@@ -105,25 +105,25 @@ fn adjoint_inverse<'a>(c: &GradientContext<'a>) -> Value<'a> {
     c.add_node("MatrixInverse").input(c.input(0)).attr("adjoint", true).value()
 }
 
-fn determinant(c: &GradientContext<'_>) -> Done {
+fn determinant(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, per_matrix(c.grad(0) * conjugate(c.output(0))) * adjoint_inverse(c));
     Ok(())
 }
 
-fn log_determinant(c: &GradientContext<'_>) -> Done {
+fn log_determinant(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, per_matrix(c.grad(1)) * adjoint_inverse(c));
     Ok(())
 }
 
 /// `Y Y = A`, so that `dY Y + Y dY = dA`: the gradient solves the adjoint equation.
-fn square_root(c: &GradientContext<'_>) -> Done {
+fn square_root(c: &GradientContext<'_>) -> RuleResult {
     let (g, y) = (c.grad(0), c.output(0));
     c.set(0, c.add_node("_Sylvester").input(y).input(y).input(g).attr("adjoint", true).value());
     Ok(())
 }
 
 /// The gradient of the right side solves the adjoint equation.
-fn sylvester(c: &GradientContext<'_>) -> Done {
+fn sylvester(c: &GradientContext<'_>) -> RuleResult {
     let (g, a, b, x) = (c.grad(0), c.input(0), c.input(1), c.output(0));
     let adjoint = flag(c, "adjoint");
     let y = c.add_node("_Sylvester").input(a).input(b).input(g).attr("adjoint", !adjoint).value();
@@ -133,13 +133,13 @@ fn sylvester(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn cholesky(c: &GradientContext<'_>) -> Done {
+fn cholesky(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, c.output(0).op_with("CholeskyGrad", c.grad(0)));
     Ok(())
 }
 
 /// The gradient of the right side solves the adjoint equation.
-fn solve(c: &GradientContext<'_>) -> Done {
+fn solve(c: &GradientContext<'_>) -> RuleResult {
     let (g, a, x) = (c.grad(0), c.input(0), c.output(0));
     let adjoint = flag(c, "adjoint");
     let of_b = c.add_node("MatrixSolve").input(a).input(g).attr("adjoint", !adjoint).value();
@@ -160,7 +160,7 @@ fn solved_triangle<'a>(a: Value<'a>, b: Value<'a>, lower: bool, adjoint: bool) -
     node.attr("lower", lower).attr("adjoint", adjoint).value()
 }
 
-fn triangular_solve(c: &GradientContext<'_>) -> Done {
+fn triangular_solve(c: &GradientContext<'_>) -> RuleResult {
     let (g, a, x) = (c.grad(0), c.input(0), c.output(0));
     let (lower, adjoint) = (flag(c, "lower"), flag(c, "adjoint"));
     let of_b = solved_triangle(a, g, lower, !adjoint);
@@ -172,7 +172,7 @@ fn triangular_solve(c: &GradientContext<'_>) -> Done {
 
 /// Of the normal equations: `(A* A + l I) X = A* B` for tall matrices, for wide ones `X = A* Y` with
 /// `(A A* + l I) Y = B`.
-fn solve_ls(c: &GradientContext<'_>) -> Done {
+fn solve_ls(c: &GradientContext<'_>) -> RuleResult {
     let (g, a, b, x) = (c.grad(0), c.input(0), c.input(1), c.output(0));
     let shape = a.shape();
     let Some([.., Some(m), Some(n)]) = shape.dims() else {
@@ -196,7 +196,7 @@ fn solve_ls(c: &GradientContext<'_>) -> Done {
 }
 
 /// For A of at least as many rows as columns, thin.
-fn qr(c: &GradientContext<'_>) -> Done {
+fn qr(c: &GradientContext<'_>) -> RuleResult {
     let shape = c.input(0).shape();
     let full = flag(c, "full_matrices");
     match shape.dims() {
@@ -235,7 +235,7 @@ fn inverse_gaps(v: Value<'_>) -> Value<'_> {
 }
 
 /// dA = V (diag(de) + F o (V* dV)) V*, its lower triangle taking the upper's share, since only that is read.
-fn eigh(c: &GradientContext<'_>) -> Done {
+fn eigh(c: &GradientContext<'_>) -> RuleResult {
     let (de, e) = (c.grad(0), c.output(0));
     let has_vectors = c.node().flag("compute_v").copied().unwrap_or(true);
     let v = if has_vectors { c.output(1) } else { c.input(0).op("SelfAdjointEigV2").port(1) };
@@ -252,7 +252,7 @@ fn eigh(c: &GradientContext<'_>) -> Done {
 /// Real matrices. With E = 1 / (s_j^2 - s_i^2) off the diagonal:
 /// dA = U (diag(ds) + 2 sym(E o U* dU) S + 2 S sym(E o V* dV)) V* and, where A is not square, what of dU and dV lies
 /// outside of the span of U and V.
-fn svd(c: &GradientContext<'_>) -> Done {
+fn svd(c: &GradientContext<'_>) -> RuleResult {
     let a = c.input(0);
     let shape = a.shape();
     let Some([.., Some(m), Some(n)]) = shape.dims() else { return Err(c.unsupported("for unknown shapes")) };
@@ -302,7 +302,7 @@ fn outside<'a>(s: Value<'a>, du: Value<'a>, u: Value<'a>, own: Value<'a>) -> Val
     product(du - product(u, own), s.reciprocal().op("MatrixDiag"))
 }
 
-fn cross(c: &GradientContext<'_>) -> Done {
+fn cross(c: &GradientContext<'_>) -> RuleResult {
     let (g, a, b) = (c.grad(0), c.input(0), c.input(1));
     c.set(0, b.op_with("Cross", g));
     c.set(1, g.op_with("Cross", a));
@@ -311,7 +311,7 @@ fn cross(c: &GradientContext<'_>) -> Done {
 
 /// Of one input: the output's gradient and the other input, summed to the labels that the input shares with them, then
 /// repeated along those that it alone has.
-fn einsum(c: &GradientContext<'_>) -> Done {
+fn einsum(c: &GradientContext<'_>) -> RuleResult {
     let equation = c.node().text("equation").map_err(|_| c.unsupported("without an equation"))?;
     let Some((inputs, output)) = equation.split_once("->") else { return Err(c.unsupported("of this equation")) };
     let subscripts: Vec<String> = inputs.split(',').map(|s| s.replace(' ', "")).collect();

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::back_loop::{BackLoop, BackVar};
 use super::error::GradientError;
-use super::place::{Place, variable};
+use super::place::{GradientLocation, variable};
 use super::rule::{GRADIENT_TABLES, GradientSpec, Rule};
 use super::walk::{Walk, is_trainable};
 use engine_core::dtype::DType;
@@ -38,7 +38,7 @@ impl Walk<'_> {
     /// The gradients of what enters a loop, from those of its exits.
     pub(super) fn through_loop(
         &self,
-        place: &Place,
+        place: &GradientLocation,
         context: ContextId,
         of_exits: &FxHashMap<NodeId, Output>,
     ) -> Result<Vec<(Output, Output)>, GradientError> {
@@ -97,7 +97,7 @@ fn result_of(walk: &Walk<'_>, var: &LoopVar, switch: NodeId) -> Result<Output, G
 /// The body of the loop that goes back: the gradients of the body of the loop.
 fn body(
     walk: &Walk<'_>,
-    place: &Place,
+    place: &GradientLocation,
     back: &std::sync::Arc<BackLoop>,
     pairs: &[Pair],
     sums: &[(NodeId, Output, BackVar)],

@@ -2,7 +2,7 @@
 
 use super::Rule::{Binary, Function, Slope, Unary, Zero};
 use super::context::conjugate;
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec};
 use engine_core::graph::Value;
 use engine_core::tensor::Tensor;
@@ -89,7 +89,7 @@ fn squared_difference<'a>(g: Value<'a>, [x, y]: [Value<'a>; 2], _: Value<'a>) ->
 }
 
 /// Of dy (1 - y^2)
-fn tanh_grad(c: &GradientContext<'_>) -> Done {
+fn tanh_grad(c: &GradientContext<'_>) -> RuleResult {
     let (g, y, dy) = (c.grad(0), conjugate(c.input(0)), conjugate(c.input(1)));
     c.set(0, -2.0 * (g * dy) * y);
     c.set(1, y.op_with("TanhGrad", g));
@@ -97,7 +97,7 @@ fn tanh_grad(c: &GradientContext<'_>) -> Done {
 }
 
 /// Of dy y (1 - y)
-fn sigmoid_grad(c: &GradientContext<'_>) -> Done {
+fn sigmoid_grad(c: &GradientContext<'_>) -> RuleResult {
     let (g, y, dy) = (c.grad(0), conjugate(c.input(0)), conjugate(c.input(1)));
     c.set(0, g * dy * (1.0 - 2.0 * y));
     c.set(1, y.op_with("SigmoidGrad", g));
@@ -105,14 +105,14 @@ fn sigmoid_grad(c: &GradientContext<'_>) -> Done {
 }
 
 /// The same to all inputs.
-pub(super) fn add_n(c: &GradientContext<'_>) -> Done {
+pub(super) fn add_n(c: &GradientContext<'_>) -> RuleResult {
     let g = c.grad(0);
     (0..c.node().inputs.len()).for_each(|i| c.set(i, g));
     Ok(())
 }
 
 /// With A and B as the product takes them: dA = G Bt, dB = At G; transposed again where the input was.
-fn matmul(c: &GradientContext<'_>) -> Done {
+fn matmul(c: &GradientContext<'_>) -> RuleResult {
     let flag = |name| c.node().flag(name).copied().unwrap_or(false);
     let (ta, tb) = (flag("transpose_a"), flag("transpose_b"));
     let (g, a, b) = (c.grad(0), conjugate(c.input(0)), conjugate(c.input(1)));
@@ -145,12 +145,12 @@ pub(super) fn spread<'a>(c: &GradientContext<'a>) -> Value<'a> {
     with_kept_axes(c, c.grad(0)).broadcast_to(c.shape_of(c.input(0)))
 }
 
-fn sum(c: &GradientContext<'_>) -> Done {
+fn sum(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, spread(c));
     Ok(())
 }
 
-fn mean(c: &GradientContext<'_>) -> Done {
+fn mean(c: &GradientContext<'_>) -> RuleResult {
     let x = spread(c);
     let [n_in, n_out] = [c.input(0), c.output(0)].map(|value| value.size_tensor().cast(x.dtype()));
     c.set(0, x / (n_in / n_out));
@@ -158,7 +158,7 @@ fn mean(c: &GradientContext<'_>) -> Done {
 }
 
 /// Max and Min: shared equally among the elements that have the extreme value.
-fn extreme(c: &GradientContext<'_>) -> Done {
+fn extreme(c: &GradientContext<'_>) -> RuleResult {
     let (x, axes) = (c.input(0), c.input(1));
     let hits = x.equal(with_kept_axes(c, c.output(0))).cast(x.dtype());
     let n = c.add_node("Sum").input(hits).input(axes).attr("keep_dims", true).value();
@@ -166,7 +166,7 @@ fn extreme(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn cast(c: &GradientContext<'_>) -> Done {
+fn cast(c: &GradientContext<'_>) -> RuleResult {
     let (from, to) = (c.input(0).dtype(), c.output(0).dtype());
     if from.has_gradient() && to.has_gradient() {
         c.set(0, c.grad(0).cast(from));
@@ -174,7 +174,7 @@ fn cast(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn select(c: &GradientContext<'_>) -> Done {
+fn select(c: &GradientContext<'_>) -> RuleResult {
     let (g, condition) = (c.grad(0), c.input(0));
     let zeros = g.zeros_like();
     let op = c.node().op.name;

@@ -47,7 +47,7 @@ use engine_core::functions;
 use engine_core::graph::{ContextId, FunctionError, Graph, NodeId, Output};
 use engine_core::ops::OpKind;
 pub use error::GradientError;
-use place::Place;
+use place::GradientLocation;
 pub use rule::{BinaryFn, GRADIENT_TABLES, GradientFn, GradientSpec, Rule, SlopeFn, UnaryFn, register, rule};
 use walk::{Stacks, Walk};
 
@@ -74,8 +74,8 @@ pub fn gradients(
     let scope = graph.scope("gradients");
     let walk = Walk::new(&scope, between);
     let place = match (frame, ys.first()) {
-        (ContextId::ROOT, _) | (_, None) => Place::outside(&scope),
-        (frame, Some(y)) => Place::beside(&scope, frame, y.node),
+        (ContextId::ROOT, _) | (_, None) => GradientLocation::outside(&scope),
+        (frame, Some(y)) => GradientLocation::in_same_loop(&scope, frame, y.node),
     };
     let mut seeds = Vec::with_capacity(ys.len());
     for (i, y) in ys.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Gradients of neural-net ops.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Unary};
 use engine_core::graph::Value;
 
@@ -26,7 +26,7 @@ fn through_softmax<'a>(v: Value<'a>, y: Value<'a>) -> Value<'a> {
     (v - sum_last(v * y)) * y
 }
 
-fn bias_add(c: &GradientContext<'_>) -> Done {
+fn bias_add(c: &GradientContext<'_>) -> RuleResult {
     let g = c.grad(0);
     c.set(0, g);
     c.set(1, c.op_with_node_attrs("BiasAddGrad", &[g]));
@@ -34,7 +34,7 @@ fn bias_add(c: &GradientContext<'_>) -> Done {
 }
 
 /// The gradient of the sum over all but the channels is the same for all that was summed.
-fn bias_add_grad(c: &GradientContext<'_>) -> Done {
+fn bias_add_grad(c: &GradientContext<'_>) -> RuleResult {
     let (g, value) = (c.grad(0), c.input(0));
     c.set(0, c.op_with_node_attrs("BiasAdd", &[value.zeros_like(), g]));
     Ok(())
@@ -53,7 +53,7 @@ fn logits<'a>(c: &GradientContext<'a>) -> (Value<'a>, Value<'a>) {
     (column, of_logits)
 }
 
-fn cross_entropy(c: &GradientContext<'_>) -> Done {
+fn cross_entropy(c: &GradientContext<'_>) -> RuleResult {
     let (column, of_logits) = logits(c);
     c.set(0, of_logits);
     let through_loss = column * -c.input(0).op("LogSoftmax");
@@ -62,7 +62,7 @@ fn cross_entropy(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn sparse_cross_entropy(c: &GradientContext<'_>) -> Done {
+fn sparse_cross_entropy(c: &GradientContext<'_>) -> RuleResult {
     let (_, of_logits) = logits(c);
     c.set(0, of_logits);
     Ok(())

@@ -1,6 +1,6 @@
 //! Gradients of normalisation.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function};
 use engine_core::graph::Value;
 
@@ -21,7 +21,7 @@ fn is_training(c: &GradientContext<'_>) -> bool {
 }
 
 /// From `y` only: the statistics that the op gives are for keeping, not for training through.
-fn fused(c: &GradientContext<'_>, op: &str, more: &[Value<'_>]) -> Done {
+fn fused(c: &GradientContext<'_>, op: &str, more: &[Value<'_>]) -> RuleResult {
     // In training the batch's statistics, else those that were given.
     let [mean, variance] = if is_training(c) { [3, 4].map(|i| c.output(i)) } else { [3, 4].map(|i| c.input(i)) };
     let mut inputs = vec![c.grad(0), c.input(0), c.input(1), mean, variance];
@@ -34,7 +34,7 @@ fn fused(c: &GradientContext<'_>, op: &str, more: &[Value<'_>]) -> Done {
 /// A second derivative, built of elementary ops from the formula of the first. With m and s the mean and inverse
 /// deviation, n = (x - m) s and P v = v - mean(v) - n mean(v n): dx = scale s P dy, of which the adjoint in dy is the
 /// same P; dscale = sum(dy n); doffset = sum(dy).
-fn fused_grad(c: &GradientContext<'_>) -> Done {
+fn fused_grad(c: &GradientContext<'_>) -> RuleResult {
     let batch = Batch::new(c);
     let (dy, x) = (c.input(0), c.input(1));
     let [scale, mean, variance] = [2, 3, 4].map(|i| batch.spread(c.input(i)));
@@ -58,7 +58,7 @@ fn fused_grad(c: &GradientContext<'_>) -> Done {
 /// The reductions that the second derivative is made of: over all but the channels.
 struct Batch {
     axes: &'static [i32],
-    /// That of a vector of channels beside the data.
+    /// That in which a vector of channels broadcasts against the data.
     shape: &'static [i32],
     training: bool,
 }
@@ -96,14 +96,14 @@ impl Batch {
     }
 }
 
-fn global(c: &GradientContext<'_>) -> Done {
+fn global(c: &GradientContext<'_>) -> RuleResult {
     let inputs = [c.input(0), c.input(1), c.input(2), c.input(4), c.grad(0)];
     let grad = c.op_with_node_attrs("BatchNormWithGlobalNormalizationGrad", &inputs);
     (0..5).for_each(|i| c.set(i, grad.port(i as u32)));
     Ok(())
 }
 
-fn lrn(c: &GradientContext<'_>) -> Done {
+fn lrn(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, c.op_with_node_attrs("LRNGrad", &[c.grad(0), c.input(0), c.output(0)]));
     Ok(())
 }

@@ -12,7 +12,7 @@ use engine_core::shape::PartialShape;
 
 /// Where gradient nodes are added.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct GradientLocation {
     /// Adds them; what they use of the forward pass is brought there.
     pub graph: Graph,
     /// The loop whose body is differentiated; the root outside of loops.
@@ -27,11 +27,11 @@ pub(super) struct Place {
 
 /// Gradients of one iteration, added to the same loop: nothing is brought anywhere, but what has no inputs must run
 /// in that loop.
-struct Beside {
+struct SameLoopCapture {
     pivot: NodeId,
 }
 
-impl Capture for Beside {
+impl Capture for SameLoopCapture {
     fn context(&self) -> ContextId {
         ContextId::ROOT
     }
@@ -49,10 +49,10 @@ impl Capture for Beside {
     }
 }
 
-impl Place {
+impl GradientLocation {
     /// Outside of all loops.
-    pub fn outside(scope: &Graph) -> Place {
-        Place {
+    pub fn outside(scope: &Graph) -> GradientLocation {
+        GradientLocation {
             graph: scope.with_own_errors(),
             frame: ContextId::ROOT,
             back: None,
@@ -62,19 +62,19 @@ impl Place {
     }
 
     /// In a loop of the forward pass, where `pivot` runs in each iteration.
-    pub fn beside(scope: &Graph, frame: ContextId, pivot: NodeId) -> Place {
-        let graph = scope.with_own_errors().with_capture(Arc::new(Beside { pivot }));
-        Place { graph, frame, back: None, source: scope.scope_name().into(), mirrors: Arc::default() }
+    pub fn in_same_loop(scope: &Graph, frame: ContextId, pivot: NodeId) -> GradientLocation {
+        let graph = scope.with_own_errors().with_capture(Arc::new(SameLoopCapture { pivot }));
+        GradientLocation { graph, frame, back: None, source: scope.scope_name().into(), mirrors: Arc::default() }
     }
 
     /// In the loop that goes back over another.
-    pub fn in_loop(&self, scope: &Graph, back: Arc<BackLoop>) -> Place {
+    pub fn in_loop(&self, scope: &Graph, back: Arc<BackLoop>) -> GradientLocation {
         let graph = scope.with_own_errors().with_capture(back.clone());
-        Place { graph, frame: back.forward, back: Some(back), ..self.clone() }
+        GradientLocation { graph, frame: back.forward, back: Some(back), ..self.clone() }
     }
 
-    pub fn at_scope(&self, scope: &str) -> Place {
-        Place { graph: self.graph.at_scope(scope), ..self.clone() }
+    pub fn at_scope(&self, scope: &str) -> GradientLocation {
+        GradientLocation { graph: self.graph.at_scope(scope), ..self.clone() }
     }
 
     /// Zeros in the shape of a value of the forward pass (of a variable's handle: of its value).

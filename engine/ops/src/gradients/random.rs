@@ -1,6 +1,6 @@
 //! Random numbers do not change with their parameters, gamma numbers excepted.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
@@ -25,7 +25,7 @@ static RANDOM: &[GradientSpec] = &[
 ];
 
 /// As the quantile of a fixed probability moves (Figurnov et al., "Implicit reparameterization gradients", 2018).
-fn gamma(c: &GradientContext<'_>, at: usize) -> Done {
+fn gamma(c: &GradientContext<'_>, at: usize) -> RuleResult {
     let (g, alpha, sample) = (c.grad(0), c.input(at), c.output(0));
     let shape = c.shape_of(alpha);
     let axes = shape.op_with("BroadcastGradientArgs", c.shape_of(sample));

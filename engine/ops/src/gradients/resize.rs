@@ -1,6 +1,6 @@
 //! Gradients of resized images.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
 use engine_core::graph::Value;
 
@@ -21,7 +21,7 @@ fn sampled<'a>(c: &GradientContext<'a>, op: &'static str, size: Value<'a>) -> Va
     node.attr("align_corners", flag("align_corners")).attr("half_pixel_centers", flag("half_pixel_centers")).value()
 }
 
-fn resampled(c: &GradientContext<'_>, op: &'static str) -> Done {
+fn resampled(c: &GradientContext<'_>, op: &'static str) -> RuleResult {
     let x = c.input(0);
     if x.dtype().is_float() {
         c.set(0, sampled(c, op, x));
@@ -29,7 +29,7 @@ fn resampled(c: &GradientContext<'_>, op: &'static str) -> Done {
     Ok(())
 }
 
-fn crops(c: &GradientContext<'_>) -> Done {
+fn crops(c: &GradientContext<'_>) -> RuleResult {
     let (g, image, boxes, of) = (c.grad(0), c.input(0), c.input(1), c.input(2));
     if image.dtype().is_float() {
         let method = c.node().text("method").unwrap_or_default();
@@ -40,7 +40,7 @@ fn crops(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn nearest(c: &GradientContext<'_>) -> Done {
+fn nearest(c: &GradientContext<'_>) -> RuleResult {
     let (begin, size) = (c.graph().ints(&[1]), c.graph().ints(&[2]));
     let size = c.op("Slice", &[c.shape_of(c.input(0)), begin, size]);
     c.set(0, sampled(c, "ResizeNearestNeighborGrad", size));

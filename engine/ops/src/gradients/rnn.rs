@@ -1,6 +1,6 @@
 //! Gradients of recurrent cells and layers: of their states and outputs; the gates are kept for the way back only.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function};
 use engine_core::graph::{NodeBuilder, Value};
 use engine_core::tensor::Tensor;
@@ -46,7 +46,7 @@ fn apart<'a>(c: &GradientContext<'a>, of: Value<'a>, x: Value<'a>, h: Value<'a>)
 }
 
 /// Inputs: x, cs_prev, h_prev, w, wci, wcf, wco, b; outputs: i, cs, f, o, ci, co, h.
-fn cell(c: &GradientContext<'_>) -> Done {
+fn cell(c: &GradientContext<'_>) -> RuleResult {
     let node = way_back(c, "LSTMBlockCellGrad", (8, 6), &[c.grad(1), c.grad(6)]);
     let back = node.attr("use_peephole", has_peephole(c)).value();
     let (x, h, w, gates) = (c.input(0), c.input(2), c.input(3), back.port(1));
@@ -64,7 +64,7 @@ fn cell(c: &GradientContext<'_>) -> Done {
 }
 
 /// Inputs: seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b; outputs: i, cs, f, o, ci, co, h.
-fn layer(c: &GradientContext<'_>, op: &'static str) -> Done {
+fn layer(c: &GradientContext<'_>, op: &'static str) -> RuleResult {
     let node = way_back(c, op, (9, 7), &[c.grad(1), c.grad(6)]);
     let back = node.attr("use_peephole", has_peephole(c)).value();
     (0..8).for_each(|i| c.set(i + 1, back.port(i as u32)));
@@ -72,7 +72,7 @@ fn layer(c: &GradientContext<'_>, op: &'static str) -> Done {
 }
 
 /// Inputs: x, h_prev, w_ru, w_c, b_ru, b_c; outputs: r, u, c, h.
-fn gru(c: &GradientContext<'_>) -> Done {
+fn gru(c: &GradientContext<'_>) -> RuleResult {
     let back = way_back(c, "GRUBlockCellGrad", (6, 3), &[c.grad(3)]).value();
     let (x, h, r) = (c.input(0), c.input(1), c.output(0));
     let (of_new, of_gates) = (back.port(2), back.port(3));

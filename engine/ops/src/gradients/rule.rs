@@ -10,7 +10,7 @@ use super::error::GradientError;
 use engine_core::graph::Value;
 
 /// Whether a rule could add its nodes.
-pub(super) type Done = Result<(), GradientError>;
+pub(super) type RuleResult = Result<(), GradientError>;
 
 /// Adds the nodes that compute the gradients of a node's inputs.
 pub type GradientFn = fn(&GradientContext<'_>) -> Result<(), GradientError>;

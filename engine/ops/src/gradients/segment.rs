@@ -1,6 +1,6 @@
 //! Gradients of segment ops: each row gets its segment's, or its share of it.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function};
 use engine_core::graph::{Output, Value};
 use engine_core::tensor::Tensor;
@@ -52,7 +52,7 @@ fn with_dims_of<'a>(c: &GradientContext<'a>, x: Value<'a>, whole: Value<'a>) -> 
     x.reshape(shape.value())
 }
 
-fn sum(c: &GradientContext<'_>) -> Done {
+fn sum(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, rows_of(c, c.grad(0)));
     Ok(())
 }
@@ -69,14 +69,14 @@ fn count<'a>(c: &GradientContext<'a>, condition: Value<'a>) -> Value<'a> {
     same_segments(c, op, condition.cast(c.input(0).dtype()))
 }
 
-fn mean(c: &GradientContext<'_>) -> Done {
+fn mean(c: &GradientContext<'_>) -> RuleResult {
     let counts = same_segments(c, "SegmentSum", c.input(0).ones_like());
     c.set(0, rows_of(c, c.grad(0) / counts.maximum(1.0)));
     Ok(())
 }
 
 /// Shared equally among the elements that have the extreme value.
-fn extreme(c: &GradientContext<'_>) -> Done {
+fn extreme(c: &GradientContext<'_>) -> RuleResult {
     let hit = c.input(0).equal(rows_of(c, c.output(0)));
     let rows = rows_of(c, c.grad(0) / count(c, hit).maximum(1.0));
     // Chosen, not multiplied: a gradient that is not finite stays with the elements that it is for.
@@ -86,7 +86,7 @@ fn extreme(c: &GradientContext<'_>) -> Done {
 
 /// The product of the others: the whole by the element, where that is not 0; where one element is 0, the product
 /// without it. Where several are 0 nothing, whatever the gradient is.
-fn product(c: &GradientContext<'_>) -> Done {
+fn product(c: &GradientContext<'_>) -> RuleResult {
     let data = c.input(0);
     let zeros = data.zeros_like();
     let is_zero = data.equal(zeros);
@@ -98,7 +98,7 @@ fn product(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn sparse(c: &GradientContext<'_>, op: &str) -> Done {
+fn sparse(c: &GradientContext<'_>, op: &str) -> RuleResult {
     let ints = |values| c.graph().ints(values);
     let n = c.op("Slice", &[c.shape_of(c.input(0)), ints(&[0]), ints(&[1])]).reshape(ints(&[]));
     c.set(0, c.op(op, &[c.grad(0), c.input(1), c.input(2), n]));
@@ -106,7 +106,7 @@ fn sparse(c: &GradientContext<'_>, op: &str) -> Done {
 }
 
 /// Numbers the rows as they lie, deals those out alike, and puts the gradients back where they came from.
-fn partition(c: &GradientContext<'_>) -> Done {
+fn partition(c: &GradientContext<'_>) -> RuleResult {
     let (data, parts, n) = (c.input(0), c.input(1), c.node().outputs.len());
     let [zero, one] = [0i32, 1].map(|i| c.graph().constant(Tensor::scalar(i)));
     let order = c.op("Range", &[zero, parts.size_tensor(), one]).reshape(c.shape_of(parts));
@@ -119,7 +119,7 @@ fn partition(c: &GradientContext<'_>) -> Done {
 }
 
 /// The row at each index, where that row was not overwritten by a later one.
-fn stitch(c: &GradientContext<'_>) -> Done {
+fn stitch(c: &GradientContext<'_>) -> RuleResult {
     let (g, n, axis) = (c.grad(0), c.node().inputs.len() / 2, c.graph().constant(Tensor::scalar(0i32)));
     for i in 0..n {
         c.set(n + i, c.op("GatherV2", &[g, c.input(i), axis]));

@@ -1,6 +1,6 @@
 //! Gradients of ops on sparse tensors: those of the values, which lie where the values lie.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
 use engine_core::dtype::DType;
 use engine_core::graph::Value;
@@ -23,7 +23,7 @@ static SPARSE: &[GradientSpec] = &[
 ];
 
 /// dB = A* G; of the values: rows of G times rows of B.
-fn matmul(c: &GradientContext<'_>) -> Done {
+fn matmul(c: &GradientContext<'_>) -> RuleResult {
     let flag = |name| c.node().flag(name).copied().unwrap_or(false);
     let (adjoint_a, adjoint_b) = (flag("adjoint_a"), flag("adjoint_b"));
     let (g, at, values, shape, mut b) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.input(3));
@@ -46,7 +46,7 @@ fn matmul(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn add(c: &GradientContext<'_>) -> Done {
+fn add(c: &GradientContext<'_>) -> RuleResult {
     let both = c.op("SparseAddGrad", &[c.grad(1), c.input(0), c.input(3), c.output(0)]);
     c.set(1, both);
     c.set(4, both.port(1));
@@ -54,7 +54,7 @@ fn add(c: &GradientContext<'_>) -> Done {
 }
 
 /// Every value gets the gradient of the sum that it went into.
-fn reduce_sum(c: &GradientContext<'_>) -> Done {
+fn reduce_sum(c: &GradientContext<'_>) -> RuleResult {
     let (g, at, shape, axes) = (c.grad(0), c.input(0), c.input(2), c.known_ints(c.input(3)));
     let rank = at.shape().dims().and_then(|dims| *dims.get(1)?);
     let Some((rank, axes)) = rank.zip(axes) else { return Err(c.unsupported("for axes or a rank not known")) };
@@ -69,7 +69,7 @@ fn reduce_sum(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn to_dense(c: &GradientContext<'_>) -> Done {
+fn to_dense(c: &GradientContext<'_>) -> RuleResult {
     let (g, at, values) = (c.grad(0), c.input(0), c.input(2));
     let of_rank_1 = at.shape().rank().is_some_and(|rank| rank < 2);
     let place = if of_rank_1 { at.reshape([-1, 1]) } else { at };
@@ -87,7 +87,7 @@ fn sum_all(x: Value<'_>) -> Value<'_> {
 }
 
 /// Numbers the values, orders those alike, and scatters the gradients back.
-fn reorder(c: &GradientContext<'_>) -> Done {
+fn reorder(c: &GradientContext<'_>) -> RuleResult {
     let (g, at, values, shape) = (c.grad(1), c.input(0), c.input(1), c.input(2));
     let [zero, one] = [0i32, 1].map(|i| c.graph().constant(Tensor::scalar(i)));
     let numbers = c.op("Range", &[zero, values.size_tensor(), one]);
@@ -96,13 +96,13 @@ fn reorder(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn slice(c: &GradientContext<'_>) -> Done {
+fn slice(c: &GradientContext<'_>) -> RuleResult {
     c.set(1, c.op("SparseSliceGrad", &[c.grad(1), c.input(0), c.input(3), c.output(0)]));
     Ok(())
 }
 
 /// `(g - sum(g y)) y`, the sum over each innermost row.
-fn softmax(c: &GradientContext<'_>) -> Done {
+fn softmax(c: &GradientContext<'_>) -> RuleResult {
     let (g, at, shape, y) = (c.grad(0), c.input(0), c.input(2), c.output(0));
     let sums = c.add_node("SparseReduceSum").input(at).input(g * y).input(shape).input(c.graph().ints(&[-1]));
     let sums = sums.attr("keep_dims", true).value();
@@ -119,7 +119,7 @@ fn of_dense<'a>(c: &GradientContext<'a>, values: Value<'a>) -> Value<'a> {
 }
 
 /// What multiplies the values: the dense operand where they lie, as the op itself takes it.
-fn mul(c: &GradientContext<'_>) -> Done {
+fn mul(c: &GradientContext<'_>) -> RuleResult {
     let (g, at, values, shape, dense) = (c.grad(0), c.input(0), c.input(1), c.input(2), c.input(3));
     c.set(1, c.op("SparseDenseCwiseMul", &[at, g, shape, dense]));
     c.set(3, of_dense(c, g * values));
@@ -127,7 +127,7 @@ fn mul(c: &GradientContext<'_>) -> Done {
 }
 
 /// `g / d` and `-g v / d^2`.
-fn div(c: &GradientContext<'_>) -> Done {
+fn div(c: &GradientContext<'_>) -> RuleResult {
     let (g, at, shape, dense, y) = (c.grad(0), c.input(0), c.input(2), c.input(3), c.output(0));
     let of_values = c.op("SparseDenseCwiseDiv", &[at, g, shape, dense]);
     c.set(1, of_values);
@@ -135,14 +135,14 @@ fn div(c: &GradientContext<'_>) -> Done {
     Ok(())
 }
 
-fn add_dense(c: &GradientContext<'_>) -> Done {
+fn add_dense(c: &GradientContext<'_>) -> RuleResult {
     let (g, at) = (c.grad(0), c.input(0));
     c.set(1, g.op_with("GatherNd", at));
     c.set(3, g);
     Ok(())
 }
 
-fn fill_empty_rows(c: &GradientContext<'_>) -> Done {
+fn fill_empty_rows(c: &GradientContext<'_>) -> RuleResult {
     let both = c.output(3).op_with("SparseFillEmptyRowsGrad", c.grad(1));
     c.set(1, both);
     c.set(3, both.port(1));

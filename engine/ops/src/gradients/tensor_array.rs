@@ -3,7 +3,7 @@
 //! The gradient of an array's `flow` orders the accesses of the array of gradients. That array is found by the handle
 //! of the one that it belongs to and by the name of the call of [`super::gradients`], its `source`.
 
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec, Rule::Function, Rule::Zero};
 use engine_core::graph::Value;
 
@@ -29,14 +29,14 @@ fn array<'a>(c: &GradientContext<'a>, flow: Value<'a>) -> (Value<'a>, Value<'a>)
 }
 
 /// What was read at an index, or at several, `op` writes.
-fn read(c: &GradientContext<'_>, op: &str) -> Done {
+fn read(c: &GradientContext<'_>, op: &str) -> RuleResult {
     let (handle, flow) = array(c, c.input(2));
     c.set(2, c.op(op, &[handle, c.input(1), c.grad(0), flow]));
     Ok(())
 }
 
 /// What was written at an index, or at several, `op` reads.
-fn write(c: &GradientContext<'_>, op: &'static str) -> Done {
+fn write(c: &GradientContext<'_>, op: &'static str) -> RuleResult {
     let (index, value, flow) = (c.input(1), c.input(2), c.grad(0));
     let (handle, ordered) = array(c, flow);
     let grad = c.add_node(op).input(handle).input(index).input(ordered).attr("dtype", value.dtype()).value();
@@ -45,13 +45,13 @@ fn write(c: &GradientContext<'_>, op: &'static str) -> Done {
     c.set_shape_of(grad, value)
 }
 
-fn concat(c: &GradientContext<'_>) -> Done {
+fn concat(c: &GradientContext<'_>) -> RuleResult {
     let (handle, flow) = array(c, c.input(1));
     c.set(1, c.op("TensorArraySplitV3", &[handle, c.grad(0), c.output(1), flow]));
     Ok(())
 }
 
-fn split(c: &GradientContext<'_>) -> Done {
+fn split(c: &GradientContext<'_>) -> RuleResult {
     let (value, flow) = (c.input(1), c.grad(0));
     let (handle, ordered) = array(c, flow);
     let grad = c.add_node("TensorArrayConcatV3").input(handle).input(ordered).attr("dtype", value.dtype()).value();

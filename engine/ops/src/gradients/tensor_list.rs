@@ -1,7 +1,7 @@
 //! Gradients of lists of tensors: lists of gradients.
 
 use super::Rule::{Function, Unary, Zero};
-use super::rule::Done;
+use super::rule::RuleResult;
 use super::{GRADIENT_TABLES, GradientContext, GradientSpec};
 use engine_core::dtype::DType;
 use engine_core::graph::Value;
@@ -50,19 +50,19 @@ fn length(list: Value<'_>) -> Value<'_> {
     list.op("TensorListLength")
 }
 
-fn push_back(c: &GradientContext<'_>) -> Done {
+fn push_back(c: &GradientContext<'_>) -> RuleResult {
     let popped = typed(c, "TensorListPopBack", &[c.grad(0), c.shape_of(c.input(1))]);
     c.set(0, popped);
     c.set(1, popped.port(1));
     Ok(())
 }
 
-fn pop_back(c: &GradientContext<'_>) -> Done {
+fn pop_back(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, typed(c, "TensorListPushBack", &[c.grad(0), c.grad(1)]));
     Ok(())
 }
 
-fn from_tensor(c: &GradientContext<'_>) -> Done {
+fn from_tensor(c: &GradientContext<'_>) -> RuleResult {
     let (g, tensor) = (c.grad(0), c.input(0));
     let (one, rest, step) = (c.graph().ints(&[1]), c.graph().ints(&[0]), c.graph().ints(&[1]));
     let shape = c.add_node("StridedSlice").input(c.shape_of(tensor)).input(one).input(rest).input(step);
@@ -71,19 +71,19 @@ fn from_tensor(c: &GradientContext<'_>) -> Done {
     c.set_shape_of(stacked, tensor)
 }
 
-fn stack(c: &GradientContext<'_>) -> Done {
+fn stack(c: &GradientContext<'_>) -> RuleResult {
     c.set(0, typed(c, "TensorListFromTensor", &[c.grad(0), shape_of_elements(c, c.input(0))]));
     Ok(())
 }
 
-fn get_item(c: &GradientContext<'_>) -> Done {
+fn get_item(c: &GradientContext<'_>) -> RuleResult {
     let (g, list, index) = (c.grad(0), c.input(0), c.input(1));
     let unset = typed(c, "TensorListReserve", &[shape_of_elements(c, list), length(list)]);
     c.set(0, typed(c, "TensorListSetItem", &[unset, index, g]));
     Ok(())
 }
 
-fn set_item(c: &GradientContext<'_>) -> Done {
+fn set_item(c: &GradientContext<'_>) -> RuleResult {
     let (g, list, index, item) = (c.grad(0), c.input(0), c.input(1), c.input(2));
     let of_item = typed(c, "TensorListGetItem", &[g, index, c.shape_of(item)]);
     let mut of_list = typed(c, "TensorListSetItem", &[g, index, c.zeros(item)]);
@@ -96,21 +96,21 @@ fn set_item(c: &GradientContext<'_>) -> Done {
 }
 
 /// What was gathered twice gets both gradients.
-fn gather(c: &GradientContext<'_>) -> Done {
+fn gather(c: &GradientContext<'_>) -> RuleResult {
     let (g, list, indices) = (c.grad(0), c.input(0), c.input(1));
     let rows = c.op("UnsortedSegmentSum", &[g, indices, length(list)]);
     c.set(0, typed(c, "TensorListFromTensor", &[rows, shape_of_elements(c, list)]));
     Ok(())
 }
 
-fn scatter(c: &GradientContext<'_>) -> Done {
+fn scatter(c: &GradientContext<'_>) -> RuleResult {
     let (g, tensor, indices) = (c.grad(0), c.input(0), c.input(1));
     let of_tensor = typed(c, "TensorListGather", &[g, indices, any_shape(c)]);
     c.set(0, of_tensor);
     c.set_shape_of(of_tensor, tensor)
 }
 
-fn scatter_into(c: &GradientContext<'_>) -> Done {
+fn scatter_into(c: &GradientContext<'_>) -> RuleResult {
     let (g, tensor, indices) = (c.grad(0), c.input(1), c.input(2));
     let of_tensor = typed(c, "TensorListGather", &[g, indices, any_shape(c)]);
     c.set(0, typed(c, "TensorListScatterIntoExistingList", &[g, c.zeros(tensor), indices]));
@@ -118,13 +118,13 @@ fn scatter_into(c: &GradientContext<'_>) -> Done {
     c.set_shape_of(of_tensor, tensor)
 }
 
-fn concat(c: &GradientContext<'_>) -> Done {
+fn concat(c: &GradientContext<'_>) -> RuleResult {
     let (g, list, lengths) = (c.grad(0), c.input(0), c.output(1));
     c.set(0, typed(c, "TensorListSplit", &[g, shape_of_elements(c, list), lengths]));
     Ok(())
 }
 
-fn split(c: &GradientContext<'_>) -> Done {
+fn split(c: &GradientContext<'_>) -> RuleResult {
     let (g, tensor, lengths) = (c.grad(0), c.input(0), c.input(2));
     let joined = typed(c, "TensorListConcatV2", &[g, shape_of_elements(c, g), lengths]);
     c.set(0, joined);

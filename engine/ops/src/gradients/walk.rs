@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::back_loop::stack_of;
 use super::context::GradientContext;
 use super::error::GradientError;
-use super::place::Place;
+use super::place::GradientLocation;
 use super::rule::rule;
 use engine_core::dtype::DType;
 use engine_core::graph::{ContextId, Graph, Node, NodeId, Nodes, Output};
@@ -104,7 +104,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Whether gradients of what a loop (or one in it) pushed wait on stacks.
-    fn has_mirrored(&self, place: &Place, context: ContextId) -> bool {
+    fn has_mirrored(&self, place: &GradientLocation, context: ContextId) -> bool {
         let nodes = self.scope.nodes();
         let mirrors = place.mirrors.lock();
         let mut pushes = self.stacks.pushes.iter().filter(|push| mirrors.stacks.contains_key(&push.stack));
@@ -115,7 +115,7 @@ impl<'g> Walk<'g> {
     /// gradient arrives at.
     pub fn region(
         &self,
-        place: &Place,
+        place: &GradientLocation,
         seeds: &[(Output, Output)],
         wanted: &FxHashSet<Output>,
     ) -> Result<FxHashMap<Output, Output>, GradientError> {
@@ -148,7 +148,7 @@ impl<'g> Walk<'g> {
     /// The gradients of a unit's inputs from those of its outputs.
     fn through(
         &self,
-        place: &Place,
+        place: &GradientLocation,
         unit: Unit,
         sums: &[(Output, Option<Output>)],
     ) -> Result<Vec<(Output, Output)>, GradientError> {
@@ -181,12 +181,12 @@ impl<'g> Walk<'g> {
     }
 
     /// The place where the gradient of a node is added.
-    fn place_of(&self, place: &Place, node: &str) -> Place {
+    fn place_of(&self, place: &GradientLocation, node: &str) -> GradientLocation {
         place.at_scope(&format!("{}/{node}_grad", self.scope.scope_name()))
     }
 
     /// One gradient for an output: what arrived, added up.
-    fn sum(&self, place: &Place, of: Output, grads: &[Output]) -> Result<Option<Output>, GradientError> {
+    fn sum(&self, place: &GradientLocation, of: Output, grads: &[Output]) -> Result<Option<Output>, GradientError> {
         Ok(match grads {
             [] => None,
             [one] => Some(*one),

@@ -1,4 +1,4 @@
-//! Kernels of array ops that make tensors, tell shapes, or change shapes without moving elements.
+//! Kernels of array ops that make tensors, return shapes, or change shapes without moving elements.
 
 use super::broadcast::Broadcast;
 use super::layout::viewed;

@@ -1,7 +1,7 @@
 //! Kernels that move blocks of space to the batch or to the channels and back, and that cut out patches.
 
 use super::layout::viewed;
-use super::pick::{From, pick, zero};
+use super::pick::{ElementSource, pick, zero};
 use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine_core::geometry::View;
@@ -94,10 +94,10 @@ fn space_to_batch(c: &mut KernelContext<'_>, block: &[usize], by: &[i64]) -> Com
             let p = (i / strides[k + 1] % dims[k + 1]) * block[k] + offset % block[k];
             offset /= block[k];
             let inside = p.checked_sub(by[k][0] as usize).filter(|v| *v < x.dims()[k + 1]);
-            let Some(inside) = inside else { return From::Second(0) };
+            let Some(inside) = inside else { return ElementSource::Second(0) };
             at += inside * own[k + 1];
         }
-        From::First(at + i % strides[block.len()])
+        ElementSource::First(at + i % strides[block.len()])
     })?;
     c.set(0, out);
     Ok(())
@@ -126,7 +126,7 @@ fn batch_to_space(c: &mut KernelContext<'_>, block: &[usize], by: &[i64]) -> Com
             offset = offset * block[k] + p % block[k];
             at += p / block[k] * own[k + 1];
         }
-        From::First((offset * n_batch + i / strides[0]) * own[0] + at + i % strides[block.len()])
+        ElementSource::First((offset * n_batch + i / strides[0]) * own[0] + at + i % strides[block.len()])
     })?;
     c.set(0, out);
     Ok(())
@@ -200,8 +200,8 @@ fn extract_patches(node: &Node) -> Built {
             let y = (at / cols % rows * step[0] + tap / size[1] * rate[0]).checked_sub(top).filter(|y| *y < h);
             let z = (at % cols * step[1] + tap % size[1] * rate[1]).checked_sub(left).filter(|z| *z < w);
             match y.zip(z) {
-                Some((y, z)) => From::First(((at / cols / rows * h + y) * w + z) * ch + channel),
-                None => From::Second(0),
+                Some((y, z)) => ElementSource::First(((at / cols / rows * h + y) * w + z) * ch + channel),
+                None => ElementSource::Second(0),
             }
         })?;
         c.set(0, out);

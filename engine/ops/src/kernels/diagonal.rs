@@ -3,7 +3,7 @@
 //! Diagonal `d` of a matrix has the elements (i, i + d). A range of diagonals [k0, k1] is written as rows, k1 first,
 //! each as long as the longest and padded on the left or the right, as attribute `align` says.
 
-use super::pick::{From, pick, zero};
+use super::pick::{ElementSource, pick, zero};
 use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine_core::graph::Node;
@@ -165,8 +165,8 @@ fn matrix_diag(c: &mut KernelContext<'_>, align: Align) -> Computed {
     let out = pick(c, [x, &value], shape, &|e| {
         let (i, j) = ((e / n % m) as i64, (e % n) as i64);
         match band.position(i, j, align) {
-            Some(p) => From::First(e / (m * n) * own + p),
-            None => From::Second(0),
+            Some(p) => ElementSource::First(e / (m * n) * own + p),
+            None => ElementSource::Second(0),
         }
     })?;
     c.set(0, out);
@@ -190,11 +190,11 @@ fn matrix_diag_part(c: &mut KernelContext<'_>, align: Align) -> Computed {
         let len = band.len(d);
         let at = column - align.offset(d, len, longest);
         if !(0..len).contains(&at) {
-            return From::Second(0);
+            return ElementSource::Second(0);
         }
         let matrix = (e / (longest * n_diagonals)) as usize;
         let (i, j) = (at - d.min(0), at + d.max(0));
-        From::First((matrix * rows + i as usize) * cols + j as usize)
+        ElementSource::First((matrix * rows + i as usize) * cols + j as usize)
     })?;
     c.set(0, out);
     Ok(())
@@ -219,8 +219,8 @@ fn matrix_set_diag(c: &mut KernelContext<'_>, align: Align) -> Computed {
         (e % cols) as i64,
         align,
     ) {
-        Some(p) => From::Second(e / (rows * cols) * own + p),
-        None => From::First(e),
+        Some(p) => ElementSource::Second(e / (rows * cols) * own + p),
+        None => ElementSource::First(e),
     })?;
     c.set(0, out);
     Ok(())
@@ -239,7 +239,7 @@ fn band_part(c: &mut KernelContext<'_>) -> Computed {
     let out = pick(c, [x, &fill], x.shape().clone(), &|e| {
         let (i, j) = ((e / cols % rows) as i64, (e % cols) as i64);
         let inside = (lower < 0 || i - j <= lower) && (upper < 0 || j - i <= upper);
-        if inside { From::First(e) } else { From::Second(0) }
+        if inside { ElementSource::First(e) } else { ElementSource::Second(0) }
     })?;
     c.set(0, out);
     Ok(())
@@ -253,7 +253,9 @@ fn diag(c: &mut KernelContext<'_>) -> Computed {
     if x.shape().rank() == 0 || shape.checked_n_elements().is_none() {
         return Err(KernelError::invalid(format!("a diagonal of shape {}", x.shape())));
     }
-    let out = pick(c, [x, &fill], shape, &|e| if e / n == e % n { From::First(e % n) } else { From::Second(0) })?;
+    let out = pick(c, [x, &fill], shape, &|e| {
+        if e / n == e % n { ElementSource::First(e % n) } else { ElementSource::Second(0) }
+    })?;
     c.set(0, out);
     Ok(())
 }
@@ -266,7 +268,7 @@ fn diag_part(c: &mut KernelContext<'_>) -> Computed {
     }
     let shape = Shape::new(first);
     let n = shape.n_elements();
-    let out = pick(c, [x, x], shape, &|e| From::First(e * n + e))?;
+    let out = pick(c, [x, x], shape, &|e| ElementSource::First(e * n + e))?;
     c.set(0, out);
     Ok(())
 }

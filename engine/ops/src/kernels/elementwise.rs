@@ -143,7 +143,7 @@ pub(crate) fn zip_to<T: Element, U: Element>(
     })
 }
 
-/// Compares, both inputs broadcast. `Equal` and `NotEqual` may be told that other shapes are just not equal.
+/// Compares, both inputs broadcast. By an attribute, `Equal` and `NotEqual` take other shapes as just not equal.
 pub(crate) fn compare<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(T, T) -> bool + Sync) -> Computed {
     let z = zip_to::<T, bool>(ctx, ctx.input(0)?, ctx.input(1)?, ps, f)?;
     ctx.set(0, z);

@@ -165,13 +165,13 @@ fn features(example: &[u8]) -> Result<FxHashMap<&[u8], Values>, Malformed> {
 }
 
 /// What is asked of examples.
-pub(super) struct Wish {
+pub(super) struct FeatureRequest {
     pub sparse: Vec<(String, DType)>,
     pub dense: Vec<(String, DType, PartialShape)>,
     pub ragged: Vec<(String, DType, DType)>,
 }
 
-impl Wish {
+impl FeatureRequest {
     /// TensorFlow's parser, too, refuses a key that is asked for twice.
     fn has_each_key_once(&self) -> Computed {
         let keys = self.sparse.iter().map(|(key, _)| key).chain(self.dense.iter().map(|(key, ..)| key));
@@ -328,7 +328,7 @@ pub(super) fn zero(dtype: DType) -> Values {
 /// Computes outputs in the ops' order: indices, values, shapes, dense values, ragged values, row splits. How many they are.
 pub(super) fn emit(
     c: &mut KernelContext<'_>,
-    wish: &Wish,
+    request: &FeatureRequest,
     first_default: usize,
     names: &[String],
     is_batch: bool,
@@ -338,24 +338,24 @@ pub(super) fn emit(
     if !is_batch && strings.len() != 1 {
         return Err(KernelError::invalid("serialized must be one string"));
     }
-    wish.has_each_key_once()?;
+    request.has_each_key_once()?;
     let parsed = Parsed::new(strings, names)?;
-    let (n_sparse, n_dense) = (wish.sparse.len(), wish.dense.len());
-    for (i, (key, dtype)) in wish.sparse.iter().enumerate() {
+    let (n_sparse, n_dense) = (request.sparse.len(), request.dense.len());
+    for (i, (key, dtype)) in request.sparse.iter().enumerate() {
         let parts = parsed.sparse(key, *dtype, is_batch)?;
         parts.into_iter().enumerate().for_each(|(k, t)| c.set(k * n_sparse + i, t));
     }
-    for (i, wanted) in wish.dense.iter().enumerate() {
+    for (i, wanted) in request.dense.iter().enumerate() {
         let value = parsed.dense(wanted, c.input(first_default + i)?, is_batch)?;
         c.set(3 * n_sparse + i, value);
     }
     let first = 3 * n_sparse + n_dense;
-    for (i, wanted) in wish.ragged.iter().enumerate() {
+    for (i, wanted) in request.ragged.iter().enumerate() {
         let [values, splits] = parsed.ragged(wanted)?;
         c.set(first + i, values);
-        c.set(first + wish.ragged.len() + i, splits);
+        c.set(first + request.ragged.len() + i, splits);
     }
-    Ok(first + 2 * wish.ragged.len())
+    Ok(first + 2 * request.ragged.len())
 }
 
 pub(super) fn types(node: &Node, attr: &str) -> Result<Vec<DType>, KernelError> {
@@ -399,9 +399,10 @@ fn parse_example(node: &Node) -> Built {
         let dense_keys = (first..first + dense.len()).map(key).collect::<Result<Vec<_>, _>>()?;
         let names = texts(c, 1)?;
         let dense = with_keys(dense_keys, dense.iter().cloned()).map(|(k, (t, s))| (k, t, s)).collect();
-        let wish = Wish { sparse: with_keys(sparse_keys, sparse.iter().copied()).collect(), dense, ragged: Vec::new() };
-        let first_default = first + wish.dense.len();
-        emit(c, &wish, first_default, &names, true).map(drop)
+        let sparse = with_keys(sparse_keys, sparse.iter().copied()).collect();
+        let request = FeatureRequest { sparse, dense, ragged: Vec::new() };
+        let first_default = first + request.dense.len();
+        emit(c, &request, first_default, &names, true).map(drop)
     })
 }
 
@@ -416,12 +417,12 @@ fn parse_example_v2(node: &Node) -> Built {
             return Err(KernelError::invalid("there must be as many keys as types"));
         }
         let [sparse_keys, dense_keys, ragged_keys] = keys;
-        let wish = Wish {
+        let request = FeatureRequest {
             sparse: with_keys(sparse_keys, sparse.iter().copied()).collect(),
             dense: with_keys(dense_keys, dense.iter().cloned()).map(|(k, (t, s))| (k, t, s)).collect(),
             ragged: with_keys(ragged_keys, ragged.iter().copied()).map(|(k, (t, s))| (k, t, s)).collect(),
         };
-        emit(c, &wish, 5, &names, is_batch).map(drop)
+        emit(c, &request, 5, &names, is_batch).map(drop)
     })
 }
 
@@ -440,6 +441,6 @@ fn parse_single(node: &Node) -> Built {
         return Err(KernelError::invalid("there must be as many keys as types"));
     }
     let dense = with_keys(dense_keys, dense).map(|(k, (t, s))| (k, t, s)).collect();
-    let wish = Wish { sparse: with_keys(sparse_keys, sparse).collect(), dense, ragged: Vec::new() };
-    kernel(move |c| emit(c, &wish, 1, &[], false).map(drop))
+    let request = FeatureRequest { sparse: with_keys(sparse_keys, sparse).collect(), dense, ragged: Vec::new() };
+    kernel(move |c| emit(c, &request, 1, &[], false).map(drop))
 }

@@ -118,7 +118,7 @@ fn items(c: &KernelContext<'_>, x: &Tensor, chosen: &[usize]) -> Result<Tensor, 
     let inner: usize = x.dims()[1..].iter().product();
     let shape = Shape::new(&[&[chosen.len()], &x.dims()[1..]].concat());
     super::pick::pick(c, [x, x], shape, &|i| {
-        super::pick::From::First(chosen[i / inner.max(1)] * inner + i % inner.max(1))
+        super::pick::ElementSource::First(chosen[i / inner.max(1)] * inner + i % inner.max(1))
     })
 }
 
@@ -251,7 +251,11 @@ fn one_hot(node: &Node) -> Built {
             let OneHot { shape, depth, inner } = to;
             super::pick::pick(c, [on, off], shape, &|i| {
                 let (k, rest) = (i / inner % depth, i / inner / depth * inner + i % inner);
-                if values[rest] == k as i64 { super::pick::From::First(0) } else { super::pick::From::Second(0) }
+                if values[rest] == k as i64 {
+                    super::pick::ElementSource::First(0)
+                } else {
+                    super::pick::ElementSource::Second(0)
+                }
             })?
         } else {
             by_word!(on.dtype(), set_one_in_each(c, &to, &values))?

@@ -1,5 +1,5 @@
 //! Vectors of numbers for the tiles of products and convolutions: AVX-512 where the machine has it, else short arrays,
-//! which the compiler vectorises for what there is.
+//! which the compiler vectorises for the instructions that the machine has.
 
 use engine_core::dtype::Element;
 

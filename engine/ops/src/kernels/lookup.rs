@@ -137,7 +137,7 @@ fn initialize(c: &mut KernelContext<'_>) -> Computed {
     table(c)?.initialize(c.input(1)?, c.input(2)?)
 }
 
-/// What stands at an index of a line: the line's number, all of it, or one of its columns.
+/// What stands at an index of a line: the line's number, the entire line, or one of its columns.
 #[derive(Clone, Copy)]
 enum Column {
     Number,

@@ -28,7 +28,7 @@ impl NonFinite {
     /// Those of a tensor; none of types that have none.
     pub fn of(t: &Tensor) -> NonFinite {
         if t.device_memory().is_some() {
-            // What a device cannot give is told by whoever uses it.
+            // What a device cannot give is reported by whoever uses it.
             return t.to_host().map(|here| NonFinite::of(&here)).unwrap_or_default();
         }
         match t.dtype() {
@@ -45,7 +45,7 @@ impl NonFinite {
         matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16)
     }
 
-    /// Which kinds there are, as events tell: 1 NaN, 2 infinity, 4 minus infinity.
+    /// Which kinds there are, as events encode them: 1 NaN, 2 infinity, 4 minus infinity.
     fn kinds(self) -> u8 {
         u8::from(self.nan > 0) | u8::from(self.positive > 0) << 1 | u8::from(self.negative > 0) << 2
     }
@@ -140,24 +140,24 @@ impl Kernel for Checked {
     }
 }
 
-/// A kernel of which the trace tells whether its outputs are finite: once, and whenever that changes. So a run whose values
+/// A kernel of which the trace says whether its outputs are finite: once, and whenever that changes. So a run whose values
 /// are all lost costs no more events than one that is well.
 struct Traced {
     kernel: Arc<dyn Kernel>,
     /// Category `numerics`, the node's name.
     site: SiteId,
-    /// [`NonFinite::kinds`] of what was told last; [`UNTOLD`] before.
-    told: AtomicU8,
+    /// [`NonFinite::kinds`] of what was reported last; [`UNREPORTED`] before.
+    reported: AtomicU8,
 }
 
-const UNTOLD: u8 = u8::MAX;
+const UNREPORTED: u8 = u8::MAX;
 
-/// The kernel of the node of this name, what is no number in its outputs told in the trace.
+/// The kernel of the node of this name, which traces what is not finite in its outputs.
 pub fn traced(kernel: AnyKernel, name: &str) -> AnyKernel {
     match kernel {
         AnyKernel::Sync(kernel) => {
-            let (site, told) = (events::site("numerics", name), AtomicU8::new(UNTOLD));
-            AnyKernel::Sync(Arc::new(Traced { kernel, site, told }))
+            let (site, reported) = (events::site("numerics", name), AtomicU8::new(UNREPORTED));
+            AnyKernel::Sync(Arc::new(Traced { kernel, site, reported }))
         }
         // They hand on what others made.
         other => other,
@@ -165,7 +165,7 @@ pub fn traced(kernel: AnyKernel, name: &str) -> AnyKernel {
 }
 
 impl Traced {
-    fn tell(&self, outputs: &[Slot]) {
+    fn report(&self, outputs: &[Slot]) {
         let (mut kinds, mut text) = (None, String::new());
         for (port, output) in outputs.iter().enumerate() {
             let Some(output) = output.as_ref().filter(|output| NonFinite::can_be_of(output.dtype())) else { continue };
@@ -178,7 +178,7 @@ impl Traced {
             }
         }
         let Some(kinds) = kinds else { return };
-        let before = self.told.swap(kinds, Ordering::Relaxed);
+        let before = self.reported.swap(kinds, Ordering::Relaxed);
         if before != kinds {
             let text = if text.is_empty() { "finite".to_owned() } else { text };
             events::log_value(self.site, u64::from(kinds), &text);
@@ -190,7 +190,7 @@ impl Kernel for Traced {
     fn compute(&self, ctx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         self.kernel.compute(ctx)?;
         if events::is_on() {
-            self.tell(ctx.outputs);
+            self.report(ctx.outputs);
         }
         Ok(())
     }

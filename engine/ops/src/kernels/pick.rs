@@ -15,7 +15,7 @@ use engine_core::tensor::Tensor;
 
 /// Where an element comes from: the position in one of two tensors.
 #[derive(Clone, Copy)]
-pub enum From {
+pub enum ElementSource {
     First(usize),
     Second(usize),
 }
@@ -25,21 +25,21 @@ pub(crate) fn pick(
     c: &KernelContext<'_>,
     sources: [&Tensor; 2],
     shape: Shape,
-    from: &(dyn Fn(usize) -> From + Sync),
+    from: &(dyn Fn(usize) -> ElementSource + Sync),
 ) -> Result<Tensor, KernelError> {
     fn of<T: Element>(
         c: &KernelContext<'_>,
         sources: [&Tensor; 2],
         shape: Shape,
-        from: &(dyn Fn(usize) -> From + Sync),
+        from: &(dyn Fn(usize) -> ElementSource + Sync),
     ) -> Result<Tensor, KernelError> {
         let (a, b) = (sources[0].words::<T>()?, sources[1].words::<T>()?);
         c.filled_words::<T>(sources[0].dtype(), shape, |out| {
             shard_slice(c.sharder, out, 1, 5000, |at, part| {
                 for (i, o) in part.iter_mut().enumerate() {
                     *o = match from(at + i) {
-                        From::First(k) => a[k],
-                        From::Second(k) => b[k],
+                        ElementSource::First(k) => a[k],
+                        ElementSource::Second(k) => b[k],
                     };
                 }
             });
@@ -49,8 +49,8 @@ pub(crate) fn pick(
     if sources[0].dtype() == DType::String {
         let (a, b) = (sources[0].strings()?, sources[1].strings()?);
         let one = |i| match from(i) {
-            From::First(k) => a[k].clone(),
-            From::Second(k) => b[k].clone(),
+            ElementSource::First(k) => a[k].clone(),
+            ElementSource::Second(k) => b[k].clone(),
         };
         let mut out = memory::vec(shape.n_elements())?;
         out.extend((0..shape.n_elements()).map(one));
@@ -142,7 +142,7 @@ fn mirror_pad(node: &Node) -> Built {
         let (x, by) = (c.input(0)?, measure::paddings_of(c)?);
         let shape = Pad::new(x.shape(), &by)?.shape;
         let from = mirrored(x.shape(), &shape, &by, symmetric)?;
-        let out = pick(c, [x, x], shape, &|i| From::First(from(i)))?;
+        let out = pick(c, [x, x], shape, &|i| ElementSource::First(from(i)))?;
         c.set(0, out);
         Ok(())
     })
@@ -182,9 +182,9 @@ fn reverse_sequence(node: &Node) -> Built {
         let out = pick(c, [x, x], x.shape().clone(), &|i| {
             let (p, len) = (i / strides[seq] % n, lengths[i / strides[batch] % n_batch] as usize);
             if p >= len {
-                return From::First(i);
+                return ElementSource::First(i);
             }
-            From::First(i + (len - 1 - p) * strides[seq] - p * strides[seq])
+            ElementSource::First(i + (len - 1 - p) * strides[seq] - p * strides[seq])
         })?;
         c.set(0, out);
         Ok(())
@@ -210,7 +210,7 @@ fn roll(c: &mut KernelContext<'_>) -> Computed {
             let d = x.dims()[k];
             (i / strides[k] % d + d - by[k]) % d * strides[k]
         };
-        From::First((0..rank).map(one).sum())
+        ElementSource::First((0..rank).map(one).sum())
     })?;
     c.set(0, out);
     Ok(())

@@ -1,4 +1,4 @@
-//! Quantised numbers: integers that stand for floats by a range that travels beside them.
+//! Quantised numbers: integers that stand for floats by a range that travels alongside them.
 //!
 //! Every quantised type converts to i64 and back, so each kernel is written once. Formulas are TensorFlow's, in the
 //! precision that it uses.
@@ -279,7 +279,7 @@ impl Simulated {
         })
     }
 
-    /// Scale, its inverse, and the range that the levels then span. The side that tells the scale stays as it is.
+    /// Scale, its inverse, and the range that the levels then span. The side that determines the scale stays as it is.
     fn range(self, min: f64, max: f64, limit: f64) -> (f64, f64, f64, f64) {
         let side = |level: f64, bound: f64| if level * bound > 0.0 { level / bound } else { limit };
         let (of_min, of_max) = (side(self.low, min), side(self.high, max));
@@ -405,7 +405,7 @@ enum RangeFrom {
     LastDimension,
 }
 
-/// What a fake quantisation is told: bits, narrow, and its range where attributes tell it.
+/// The parameters of a fake quantisation: bits, narrow, and its range where attributes give it.
 fn nudged(
     node: &Node,
     from: RangeFrom,

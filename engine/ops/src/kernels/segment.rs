@@ -49,12 +49,12 @@ impl Reduce {
     }
 }
 
-/// How segments are told, and what those without rows hold.
+/// How segments are given, and what those without rows hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Ascending ids; the last one tells how many. Empty ones hold 0 (products: 1).
+    /// Ascending ids; the last one says how many. Empty ones hold 0 (products: 1).
     Sorted,
-    /// Any ids, negative ones left out; input 2 tells how many. Empty ones hold where the reduction starts.
+    /// Any ids, negative ones left out; input 2 says how many. Empty ones hold where the reduction starts.
     Unsorted,
 }
 
@@ -148,7 +148,7 @@ fn row_indices(c: &KernelContext<'_>, i: usize, n: usize) -> Result<Vec<usize>, 
     c.ints(i)?.iter().map(index).collect()
 }
 
-/// Chosen rows reduced by segment; with `counted` input 3 tells how many segments.
+/// Chosen rows reduced by segment; with `counted`, input 3 says how many segments.
 fn sparse_segments<T: Arith>(_: &Node, how: Reduce, counted: bool) -> Built {
     kernel(move |c| {
         let (data, ids) = (c.input(0)?, c.ints(2)?);
@@ -225,7 +225,7 @@ fn dynamic_partition(c: &mut KernelContext<'_>) -> Computed {
     Ok(())
 }
 
-/// Rows put at the places that the indices tell; of several for one place the last stays.
+/// Rows put at the places that the indices name; of several for one place the last stays.
 fn dynamic_stitch(c: &mut KernelContext<'_>) -> Computed {
     let n = c.inputs.len() / 2;
     let mut inner: Option<&[usize]> = None;

@@ -8,7 +8,7 @@ use formats::wire::{Fields, Malformed, Value};
 use rustc_hash::FxHashMap;
 
 use super::checkpoint::{text, texts};
-use super::example::{Values, Wish, dense_of, emit, feature, key_list, labels, types, with_keys, zero};
+use super::example::{FeatureRequest, Values, dense_of, emit, feature, key_list, labels, types, with_keys, zero};
 use super::support::{Built, Computed, cpu_any, indices, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine_core::dtype::DType;
@@ -67,7 +67,7 @@ struct DenseList {
 }
 
 /// What is asked of the lists.
-struct ListWish {
+struct FeatureListRequest {
     sparse: Vec<(String, DType)>,
     dense: Vec<DenseList>,
     ragged: Vec<(String, DType, DType)>,
@@ -181,25 +181,31 @@ impl<'a> Parsed<'a> {
 
 /// Computes the lists' outputs, from output `first` on, in the ops' order: indices, values, shapes, dense values, their
 /// lengths (where the op has them), ragged values, their outer and inner splits.
-fn emit_lists(c: &mut KernelContext<'_>, wish: &ListWish, first: usize, names: &[String], is_batch: bool) -> Computed {
+fn emit_lists(
+    c: &mut KernelContext<'_>,
+    request: &FeatureListRequest,
+    first: usize,
+    names: &[String],
+    is_batch: bool,
+) -> Computed {
     let serialized = c.input(0)?.clone();
     let parsed = Parsed::new(serialized.strings()?, names, is_batch)?;
-    for (i, (key, dtype)) in wish.sparse.iter().enumerate() {
+    for (i, (key, dtype)) in request.sparse.iter().enumerate() {
         let parts = parsed.sparse(key, *dtype)?;
-        parts.into_iter().enumerate().for_each(|(k, t)| c.set(first + k * wish.sparse.len() + i, t));
+        parts.into_iter().enumerate().for_each(|(k, t)| c.set(first + k * request.sparse.len() + i, t));
     }
-    let (n_dense, first) = (wish.dense.len(), first + 3 * wish.sparse.len());
+    let (n_dense, first) = (request.dense.len(), first + 3 * request.sparse.len());
     let has_lengths = c.outputs.len() > first + n_dense;
-    for (i, list) in wish.dense.iter().enumerate() {
+    for (i, list) in request.dense.iter().enumerate() {
         let [values, lengths] = parsed.dense(list)?;
         c.set(first + i, values);
         if has_lengths {
             c.set(first + n_dense + i, lengths);
         }
     }
-    for (i, list) in wish.ragged.iter().enumerate() {
+    for (i, list) in request.ragged.iter().enumerate() {
         let parts = parsed.ragged(list)?;
-        parts.into_iter().enumerate().for_each(|(k, t)| c.set(first + 2 * n_dense + k * wish.ragged.len() + i, t));
+        parts.into_iter().enumerate().for_each(|(k, t)| c.set(first + 2 * n_dense + k * request.ragged.len() + i, t));
     }
     Ok(())
 }
@@ -236,24 +242,28 @@ impl Kinds {
         }
     }
 
-    fn context(&self, keys: [Vec<String>; 3]) -> Result<Wish, KernelError> {
+    fn context(&self, keys: [Vec<String>; 3]) -> Result<FeatureRequest, KernelError> {
         self.check(&keys)?;
         let [sparse, dense, ragged] = keys;
-        Ok(Wish {
+        Ok(FeatureRequest {
             sparse: with_keys(sparse, self.sparse.iter().copied()).collect(),
             dense: with_keys(dense, self.dense.iter().cloned()).map(|(k, (t, s))| (k, t, s)).collect(),
             ragged: with_keys(ragged, self.ragged.iter().copied()).map(|(k, (t, s))| (k, t, s)).collect(),
         })
     }
 
-    fn lists(&self, keys: [Vec<String>; 3], may_miss: impl Fn(usize, &str) -> bool) -> Result<ListWish, KernelError> {
+    fn lists(
+        &self,
+        keys: [Vec<String>; 3],
+        may_miss: impl Fn(usize, &str) -> bool,
+    ) -> Result<FeatureListRequest, KernelError> {
         self.check(&keys)?;
         let [sparse, dense, ragged] = keys;
         let list = |(i, (key, (dtype, shape))): (usize, (String, (DType, PartialShape)))| {
             let may_miss = may_miss(i, &key);
             DenseList { key, dtype, shape, may_miss }
         };
-        Ok(ListWish {
+        Ok(FeatureListRequest {
             sparse: with_keys(sparse, self.sparse.iter().copied()).collect(),
             dense: with_keys(dense, self.dense.iter().cloned()).enumerate().map(list).collect(),
             ragged: with_keys(ragged, self.ragged.iter().copied()).map(|(k, (t, s))| (k, t, s)).collect(),

@@ -6,7 +6,7 @@
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI};
 
 const EULER: f64 = 0.577_215_664_901_532_9;
-/// Terms after which a series that has not converged is given up: far beyond what arguments in range need.
+/// Terms after which a series that has not converged is abandoned: far beyond what arguments in range need.
 const MAX_TERMS: usize = 20_000;
 /// B(2k) / (2k)! for k = 1, 2, ...: the coefficients of Euler and Maclaurin's formula.
 const BERNOULLI_FACTORIAL: [f64; 12] = [

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_counted_and_told_when_the_file_is_flushed() {
+    fn a_full_disk_is_counted_and_reported_when_the_file_is_flushed() {
         let full = Path::new("/dev/full");
         if !full.exists() {
             return;
@@ -246,8 +246,8 @@ mod tests {
         let value = || What::Summary(Summary::default());
         writer.add(1, value()).unwrap();
         writer.add(2, value()).unwrap();
-        let told = writer.flush().unwrap_err().to_string();
-        assert!(told.starts_with("/dev/full: 2 records are missing: No space left"), "{told}");
+        let message = writer.flush().unwrap_err().to_string();
+        assert!(message.starts_with("/dev/full: 2 records are missing: No space left"), "{message}");
         assert!(writer.close().is_err());
         assert!(writer.add(3, value()).unwrap_err().to_string().contains("CreateSummaryFileWriter"));
     }

@@ -373,7 +373,7 @@ fn scatter(node: &Node) -> Built {
     let dtype = *node.dtype("element_dtype")?;
     kernel(move |c| {
         let mut list = TensorList::new(dtype, shape_input(c, 2)?);
-        // The second version tells how long the list is at least.
+        // The second version says how long the list is at least.
         if c.inputs.len() > 3 && c.item::<i32>(3)? >= 0 {
             list.tensors.resize(count(c, 3)?, None);
         }

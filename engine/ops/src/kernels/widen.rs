@@ -20,7 +20,7 @@ use engine_core::graph::{Attr, Node};
 use engine_core::ops::{ArgDef, ArgType};
 
 /// A line of a kernel table: the op, for these types, by the kernel of the wider type. For all type attributes that
-/// are narrow and tell the type of an input.
+/// are narrow and give the type of an input.
 pub const fn widened(op: &'static str, dtypes: (&'static str, &'static [DType])) -> KernelDef {
     super::support::cpu(op, dtypes, |node| build(node, DType::computes_as))
 }
@@ -83,7 +83,7 @@ fn build(node: &Node, computes_as: fn(DType) -> Option<DType>) -> Built {
     }
 }
 
-/// The attribute that tells an argument's type.
+/// The attribute that gives an argument's type.
 fn type_attr(arg: &ArgDef) -> Option<&'static str> {
     match arg.ty {
         ArgType::Attr(attr) | ArgType::Repeat(_, attr) => Some(attr),

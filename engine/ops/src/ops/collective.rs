@@ -82,7 +82,7 @@ static COLLECTIVE: &[OpSpec] = &[
     ).kind(K::Collective),
 ];
 
-/// The shape that an attribute tells.
+/// The shape that an attribute gives.
 fn of_attribute(c: &mut InferContext<'_>) -> Inferred {
     let shape = match c.attr("shape") {
         Some(Attr::Shape(shape)) => shape.clone(),

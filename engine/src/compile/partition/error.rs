@@ -3,7 +3,7 @@
 /// Why a graph cannot be divided.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PartitionError {
-    /// A loop on several devices has nothing that tells them whether it goes on.
+    /// A loop on several devices has nothing that says whether it goes on.
     #[error("loop {frame} is on several devices and has no LoopCond")]
     NoCondition {
         /// The loop's frame.

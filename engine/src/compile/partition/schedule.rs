@@ -21,8 +21,8 @@ use crate::compile::placement::{Costs, fixed_simulation};
 use crate::compile::{WorkGraph, WorkId};
 use engine_core::ops::OpKind;
 
-/// Adds the control edges; gives how many. `is_outside` tells the nodes outside of all loops: only their receives are
-/// delayed, and only by their like.
+/// Adds the control edges; gives how many. `is_outside` says which nodes are outside of all loops: only their
+/// receives are delayed, and only by their like.
 ///
 /// # Errors
 /// Nodes wait for each other.

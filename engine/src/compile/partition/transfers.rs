@@ -16,18 +16,18 @@ use engine_core::dtype::DType;
 use engine_core::graph::Attr;
 use engine_ops::kernels::transfer::LOSSY;
 
-/// What is needed on another device.
+/// What a node needs from another device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Wanted {
+enum RemoteInput {
     Value(WorkId, u32),
     /// That the node has run.
     Ran(WorkId),
 }
 
-impl Wanted {
+impl RemoteInput {
     fn node(self) -> WorkId {
         match self {
-            Wanted::Value(node, _) | Wanted::Ran(node) => node,
+            RemoteInput::Value(node, _) | RemoteInput::Ran(node) => node,
         }
     }
 }
@@ -54,14 +54,14 @@ pub(super) fn insert(
 }
 
 /// The edges into a node from other devices.
-fn foreign(graph: &WorkGraph, id: WorkId) -> SmallVec<[Wanted; 4]> {
+fn remote_inputs(graph: &WorkGraph, id: WorkId) -> SmallVec<[RemoteInput; 4]> {
     let Some(node) = graph.get(id) else { return smallvec![] };
     let is_foreign = |from: &WorkId| graph.get(*from).is_some_and(|from| from.device != node.device);
     let data = node.inputs.iter().filter_map(|source| match source {
-        Source::Port(from, port) => is_foreign(from).then_some(Wanted::Value(*from, *port)),
+        Source::Port(from, port) => is_foreign(from).then_some(RemoteInput::Value(*from, *port)),
         Source::Feed(_) => None,
     });
-    data.chain(node.control_inputs.iter().filter(|from| is_foreign(from)).map(|from| Wanted::Ran(*from))).collect()
+    data.chain(node.control_inputs.iter().filter(|from| is_foreign(from)).map(|from| RemoteInput::Ran(*from))).collect()
 }
 
 /// A control loop for each frame and device that receives in it.
@@ -69,8 +69,8 @@ fn control_loops(graph: &mut WorkGraph, frames: &mut Frames) -> Result<ControlLo
     let mut loops = ControlLoops::default();
     for id in graph.ids() {
         let device = graph.get(id).map_or(0, |node| node.device);
-        for wanted in foreign(graph, id) {
-            let frame = frames.of_output(graph, wanted.node());
+        for needed in remote_inputs(graph, id) {
+            let frame = frames.of_output(graph, needed.node());
             loops.ensure(graph, frames, frame, device)?;
         }
     }
@@ -82,8 +82,8 @@ struct Transfers<'a, 'c> {
     frames: &'a mut Frames,
     context: &'a PassContext<'c>,
     loops: ControlLoops,
-    /// By what is wanted and the device that wants it.
-    recvs: FxHashMap<(Wanted, u32), WorkId>,
+    /// By what is needed and the device that needs it.
+    recvs: FxHashMap<(RemoteInput, u32), WorkId>,
     pairs: Vec<Pair>,
 }
 
@@ -91,15 +91,15 @@ impl Transfers<'_, '_> {
     /// Lets a node take what comes from other devices from receives on its own.
     fn rewire(&mut self, id: WorkId) -> Result<(), CompileError> {
         let device = self.graph.get(id).map_or(0, |node| node.device);
-        for wanted in foreign(self.graph, id) {
-            let recv = self.recv(wanted, device)?;
+        for needed in remote_inputs(self.graph, id) {
+            let recv = self.recv(needed, device)?;
             let Some(node) = self.graph.get_mut(id) else { continue };
-            match wanted {
-                Wanted::Value(from, port) => {
+            match needed {
+                RemoteInput::Value(from, port) => {
                     let uses = node.inputs.iter_mut().filter(|input| **input == Source::Port(from, port));
                     uses.for_each(|input| *input = recv.into());
                 }
-                Wanted::Ran(from) => {
+                RemoteInput::Ran(from) => {
                     node.control_inputs.retain(|before| *before != from);
                     node.control_inputs.push(recv);
                 }
@@ -109,17 +109,17 @@ impl Transfers<'_, '_> {
     }
 
     /// The only receive of something on a device.
-    fn recv(&mut self, wanted: Wanted, device: u32) -> Result<WorkId, CompileError> {
-        if let Some(recv) = self.recvs.get(&(wanted, device)) {
+    fn recv(&mut self, needed: RemoteInput, device: u32) -> Result<WorkId, CompileError> {
+        if let Some(recv) = self.recvs.get(&(needed, device)) {
             return Ok(*recv);
         }
-        let pair = self.add(wanted, device)?;
+        let pair = self.add(needed, device)?;
         self.pairs.push(pair);
-        let received = match wanted {
-            Wanted::Value(..) => pair.recv,
-            Wanted::Ran(_) => self.signalled(pair.recv, device)?,
+        let received = match needed {
+            RemoteInput::Value(..) => pair.recv,
+            RemoteInput::Ran(_) => self.signalled(pair.recv, device)?,
         };
-        self.recvs.insert((wanted, device), received);
+        self.recvs.insert((needed, device), received);
         Ok(received)
     }
 
@@ -139,25 +139,25 @@ impl Transfers<'_, '_> {
         Ok(signalled)
     }
 
-    fn add(&mut self, wanted: Wanted, to: u32) -> Result<Pair, CompileError> {
-        let from_node = wanted.node();
+    fn add(&mut self, needed: RemoteInput, to: u32) -> Result<Pair, CompileError> {
+        let from_node = needed.node();
         let frame = self.frames.of_output(self.graph, from_node);
         let Some(node) = self.graph.get(from_node) else {
             return Err(CompileError::Pass { pass: "partition", problem: "an edge comes from nowhere".into() });
         };
         let (from, name) = (node.device, Arc::clone(node.name()));
-        let (edge, scope, port) = match wanted {
-            Wanted::Value(_, port) => {
+        let (edge, scope, port) = match needed {
+            RemoteInput::Value(_, port) => {
                 (format!("{name}:{port}"), format!("{name}/_{port}"), node.outputs().get(port as usize))
             }
-            Wanted::Ran(_) => (format!("^{name}"), format!("{name}/_ran"), None),
+            RemoteInput::Ran(_) => (format!("^{name}"), format!("{name}/_ran"), None),
         };
         let port = port.cloned().unwrap_or_else(signal);
         let is_lossy = port.dtype == DType::F32
-            && (self.context.transfers.is_lossy || asks_lossy(node.def.attrs.get("_lossy_outputs"), wanted));
-        let value = match wanted {
-            Wanted::Value(node, port) => Source::Port(node, port),
-            Wanted::Ran(node) => {
+            && (self.context.transfers.is_lossy || asks_lossy(node.def.attrs.get("_lossy_outputs"), needed));
+        let value = match needed {
+            RemoteInput::Value(node, port) => Source::Port(node, port),
+            RemoteInput::Ran(node) => {
                 let ran = constant(self.graph, &scope, from, &[node])?;
                 self.frames.put(ran, frame);
                 ran.into()
@@ -216,6 +216,7 @@ impl Transfers<'_, '_> {
 }
 
 /// Whether a node asks for the lossy transfer of an output.
-fn asks_lossy(ports: Option<&Attr>, wanted: Wanted) -> bool {
-    matches!((ports, wanted), (Some(Attr::ListInt(ports)), Wanted::Value(_, port)) if ports.contains(&i64::from(port)))
+fn asks_lossy(ports: Option<&Attr>, needed: RemoteInput) -> bool {
+    let (Some(Attr::ListInt(ports)), RemoteInput::Value(_, port)) = (ports, needed) else { return false };
+    ports.contains(&i64::from(port))
 }

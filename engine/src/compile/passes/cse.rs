@@ -114,12 +114,12 @@ fn hash_attr(value: &Attr, hasher: &mut FxHasher) {
         Attr::ListStr(v) => v.hash(hasher),
         Attr::ListType(v) => v.hash(hasher),
         Attr::ListShape(v) => v.hash(hasher),
-        // Whatever it holds: equality tells.
+        // Whatever it holds: the test for equality decides.
         _ => {}
     }
 }
 
-/// Large tensors by their beginning: equality tells.
+/// Large tensors are hashed by their beginning: the test for equality decides.
 fn hash_tensor(value: &Tensor, hasher: &mut FxHasher) {
     const HASHED: usize = 4096;
     value.dtype().hash(hasher);

@@ -189,12 +189,13 @@ pub(crate) fn evaluate(def: &Node, inputs: Vec<Tensor>) -> Option<Vec<Tensor>> {
         driver: None,
         sharder: &Serial,
     };
-    // A kernel that panics does so again in the step, where it is told.
+    // A kernel that panics does so again in the step, which reports it.
     catch_unwind(AssertUnwindSafe(|| kernel.compute(&mut context))).ok()?.ok()?;
     outputs.into_iter().collect()
 }
 
-/// Puts constants in a node's place: itself where it has one output, beside it otherwise. Whether it did.
+/// Replaces a node by constants: the node itself becomes one where it has one output, else new nodes take its place. Returns
+/// whether it was replaced.
 fn replace(
     graph: &mut WorkGraph,
     id: WorkId,

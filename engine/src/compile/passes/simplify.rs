@@ -1,6 +1,6 @@
 //! Clean-ups that change no bit of a result: nodes that give what they get, pairs that undo each other.
 //!
-//! A table by op tells what a node is the same as. What is fetched, a target, or waits for control edges stays; an identity
+//! A table by op says what a node is the same as. What is fetched, a target, or waits for control edges stays; an identity
 //! behind a switch that others wait for stays too, because it is dead where the switch itself is not.
 
 use super::{PassContext, Redirects, Source, Uses, WorkGraph, WorkId, WorkNode};
@@ -18,7 +18,7 @@ enum Same {
     On(Source),
 }
 
-/// Tells what a node of an op is the same as.
+/// Finds what a node of an op is the same as.
 type Rule = fn(&WorkGraph, &WorkNode) -> Option<Same>;
 
 /// The rules, by op.

@@ -62,7 +62,7 @@ fn controls_exist(graph: &WorkGraph, id: WorkId, node: &WorkNode) -> Finding {
 
 fn input_types(graph: &WorkGraph, _: WorkId, node: &WorkNode) -> Finding {
     let Ok(expected) = node.def.op.port_types(&node.def.op.inputs, &node.def.attrs) else {
-        return Some("its attributes do not tell its inputs".into());
+        return Some("its attributes do not determine its inputs".into());
     };
     if expected.len() != node.inputs.len() {
         return Some(format!("{} inputs, the op asks for {}", node.inputs.len(), expected.len()));

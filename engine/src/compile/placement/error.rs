@@ -65,7 +65,7 @@ pub enum PlacementError {
         /// The session's devices.
         devices: Box<str>,
     },
-    /// More devices than placement can tell apart.
+    /// More devices than placement can distinguish.
     #[error("a session has at most {MAX_DEVICES} devices, got {0}")]
     TooManyDevices(usize),
 }

@@ -1,7 +1,7 @@
 //! Placement: which device runs which node (white paper sections 3.2.1 and 4.3).
 //!
-//! [`constraints`] finds the nodes that must be together and the devices where they can be, [`cost_model`] and [`estimate`] tell
-//! what each node takes, [`simulate`] decides by a simulated execution. TensorFlow as published never did the last step: it takes
+//! [`constraints`] finds the nodes that must be together and the devices where they can be, [`cost_model`] and [`estimate`] give
+//! each node's cost, [`simulate`] decides by a simulated execution. TensorFlow as published never did the last step: it takes
 //! the first device by priority, a GPU where there is one. Here the simulation decides.
 //!
 //! Nodes with state are placed once per session, from the whole graph, and stay: the plan that initialises a variable and the

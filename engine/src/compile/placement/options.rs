@@ -1,4 +1,4 @@
-//! What can be chosen for placement, and what it tells.
+//! What can be chosen for placement, and what it reports.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::cost_model::CostModel;
 #[derive(Debug, Clone, Default)]
 pub struct PlacementOptions {
     /// Whether a request that no device fits, or that contradicts another one, gives way instead of being an error:
-    /// TensorFlow's `allow_soft_placement`. What gave way is told ([`RelaxedRequest`]).
+    /// TensorFlow's `allow_soft_placement`. What gave way is reported ([`RelaxedRequest`]).
     pub is_soft: bool,
     /// What was measured; without it costs are estimated.
     pub cost_model: Option<Arc<CostModel>>,

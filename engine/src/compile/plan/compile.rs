@@ -108,7 +108,7 @@ impl Edges {
             for (i, input) in node.inputs.iter().enumerate() {
                 edges.add(layout, *input, consumer as u32, layout.first_slot[consumer] + i as u32);
             }
-            // A control edge beside a data edge from the same node says nothing new.
+            // A control edge adds nothing to a data edge from the same node.
             let is_data = |before: &WorkId| node.inputs.iter().any(|input| input.node() == Some(*before));
             for before in node.control_inputs.iter().filter(|before| !is_data(before)) {
                 edges.control.push((layout.number[before.index()], consumer as u32));

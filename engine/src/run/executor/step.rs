@@ -49,7 +49,7 @@ impl CancelToken {
     }
 }
 
-/// Who is told what a step waits for, each time that nothing happened in it for so long.
+/// A report of what a step waits for, each time that nothing has happened in it for so long.
 #[derive(Clone, Copy)]
 pub struct OnStall<'a> {
     /// How long nothing happens.
@@ -194,7 +194,7 @@ impl Step<'_> {
         }
     }
 
-    /// Tells idle threads that a node or shards can be taken.
+    /// Notifies idle threads that a node or shards can be taken.
     pub fn announce(&self, worker: usize) {
         self.env.pool.notify();
         if worker != 0 {

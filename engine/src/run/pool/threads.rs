@@ -148,7 +148,7 @@ impl Pool {
         Running(self)
     }
 
-    /// Tells an idle worker that a posted job has more work than its threads.
+    /// Notifies an idle worker that a posted job has more work than its threads.
     pub(crate) fn notify(&self) {
         self.shared.sleep.notify();
     }
@@ -183,11 +183,11 @@ impl Pool {
         }
         let taken = self.shared.board.lock().take(wanted);
         match taken {
-            Taken::Job(id, job) => {
+            Assignment::Job(id, job) => {
                 self.shared.help(id, job, 0);
                 true
             }
-            Taken::Nothing { .. } | Taken::Stop => false,
+            Assignment::Nothing { .. } | Assignment::Stop => false,
         }
     }
 }
@@ -208,7 +208,7 @@ impl Drop for Pool {
     }
 }
 
-/// Tells idle workers of a pool that there is work, from outside of it.
+/// Notifies idle workers of a pool, from outside of it, that there is work.
 pub(crate) struct Waker(Arc<Shared>);
 
 impl Waker {
@@ -278,9 +278,9 @@ impl Board {
     }
 
     /// Joins the newest job that is wanted and has work; the caller must then call `Shared::help`.
-    fn take(&mut self, wanted: impl Fn(Scope) -> bool) -> Taken {
+    fn take(&mut self, wanted: impl Fn(Scope) -> bool) -> Assignment {
         if self.stopping {
-            return Taken::Stop;
+            return Assignment::Stop;
         }
         let mut traced_step = 0;
         for posted in self.jobs.iter_mut().rev() {
@@ -290,14 +290,15 @@ impl Board {
             traced_step = if traced_step == 0 { scope.traced_step } else { traced_step };
             if posted.closing.is_none() && wanted(scope) && job.has_work() {
                 posted.n_helpers += 1;
-                return Taken::Job(posted.id, posted.job);
+                return Assignment::Job(posted.id, posted.job);
             }
         }
-        Taken::Nothing { traced_step }
+        Assignment::Nothing { traced_step }
     }
 }
 
-enum Taken {
+/// What a thread that looks at the board finds to do.
+enum Assignment {
     Job(u64, *const dyn Job),
     /// Nothing to join, while this traced step (or 0) is on the board.
     Nothing {
@@ -315,18 +316,18 @@ impl Shared {
             let may_run = self.n_running.load(Ordering::Relaxed) < self.n_threads;
             let mut board = self.board.lock();
             match board.take(|_| may_run) {
-                Taken::Stop => return,
-                Taken::Job(id, job) => {
+                Assignment::Stop => return,
+                Assignment::Job(id, job) => {
                     drop(board);
                     self.n_running.fetch_add(1, Ordering::Relaxed);
                     self.help(id, job, worker);
                     self.leave();
                 }
-                Taken::Nothing { traced_step: 0 } => {
+                Assignment::Nothing { traced_step: 0 } => {
                     drop(board);
                     self.sleep.wait(ticket);
                 }
-                Taken::Nothing { traced_step: step } => {
+                Assignment::Nothing { traced_step: step } => {
                     // Under the lock: the step is on the board, so its end will find the wait.
                     board.waits[worker] = Some(Wait { step, begin: trace::idle_begin(step), ended: None });
                     drop(board);

@@ -1,7 +1,7 @@
 //! Checkpoints in an object store that speaks S3's protocol.
 //!
-//! An object appears when all of it has come, so that a checkpoint's last file makes it whole there too. Large files travel in
-//! parts, several at once. Where and who is told by the usual variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+//! An object appears once it has arrived completely, so that a checkpoint's last file makes it whole there too. Large files travel in
+//! parts, several at once. Place and credentials come from the usual variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
 //! `AWS_REGION`, `AWS_ENDPOINT_URL`, and `AWS_ALLOW_HTTP=true` for a store without TLS.
 
 use std::fs::File;
@@ -88,7 +88,7 @@ impl ObjectStoreFiles {
             let read = match from.read(&mut part) {
                 Ok(n) => n,
                 Err(e) => {
-                    // Unfinished uploads take room until they are given up; that this fails too changes nothing.
+                    // Unfinished uploads take room until they are aborted; that this fails too changes nothing.
                     let _ = self.runtime.block_on(upload.abort());
                     return Err(CheckpointError::io(file, e));
                 }

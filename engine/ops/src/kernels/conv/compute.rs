@@ -121,7 +121,7 @@ impl<T: TileType> Filter<'_, T> {
     }
 }
 
-/// Memory for a block's copied data, for as many shards as run at once, taken and given back.
+/// Memory for a block's copied data, for as many shards as run at once, each of which returns it.
 struct Scratch<T> {
     free: parking_lot::Mutex<Vec<Vec<T>>>,
     n: usize,

@@ -128,6 +128,10 @@ impl Scalar for Source {
     fn choose(condition: Source, then: impl FnOnce() -> Source, otherwise: impl FnOnce() -> Source) -> Source {
         Source::conditional(condition, then(), otherwise())
     }
+
+    fn abs(self) -> Source {
+        Source::atom(format!("absolute({})", self.text))
+    }
 }
 
 /// Functions of one number: a line each, of f32, of f64, and what the prelude of the GPU's sources calls them.

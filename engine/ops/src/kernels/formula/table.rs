@@ -283,7 +283,7 @@ mod tests {
             ("RsqrtGrad", "(b == (C)0 ? (C)0 : (C)-0.5 * b * (a * a * a))"),
             ("Relu6", "(a < (C)0 ? (C)0 : ((C)6 < a ? (C)6 : a))"),
             ("Maximum", "(b < a || !(a == a) ? a : b)"),
-            ("Softsign", "a / ((a < (C)0 ? -a : a) + (C)1)"),
+            ("Softsign", "a / (absolute(a) + (C)1)"),
             ("GreaterEqual", "b <= a"),
             ("LogicalAnd", "a && b"),
         ];

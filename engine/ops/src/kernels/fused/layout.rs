@@ -14,7 +14,7 @@ pub(super) enum Along {
     Scalar,
     /// The last dimensions, repeated.
     Row,
-    /// All of it.
+    /// Every element.
     Full,
 }
 

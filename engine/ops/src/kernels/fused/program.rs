@@ -14,12 +14,12 @@ pub(super) struct Step {
     pub def: &'static FusedOp,
     /// Numbers of inputs, then of results.
     pub operands: [usize; 2],
-    pub place: Place,
+    pub place: ResultLocation,
 }
 
 /// Where a result is while it is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ResultLocation {
     Register(usize),
     /// In the output itself.
     Output(usize),
@@ -91,11 +91,11 @@ impl Program {
         for i in 0..n {
             let output = self.outputs.iter().position(|output| output.results.as_slice() == [i]);
             self.steps[i].place = match output {
-                Some(output) => Place::Output(output),
+                Some(output) => ResultLocation::Output(output),
                 None => {
                     let register = free.pop().unwrap_or(self.n_registers);
                     self.n_registers = self.n_registers.max(register + 1);
-                    Place::Register(register)
+                    ResultLocation::Register(register)
                 }
             };
             // Only now: a result never lies where its operands do.
@@ -104,7 +104,7 @@ impl Program {
                 [a, b].into_iter().take(if a == b { 1 } else { 2 }).filter_map(|o| o.checked_sub(self.n_inputs));
             let ended: SmallVec<[usize; 3]> = ended.chain([i]).filter(|of| last_use[*of] == i).collect();
             for of in ended {
-                if let Place::Register(register) = self.steps[of].place {
+                if let ResultLocation::Register(register) = self.steps[of].place {
                     free.push(register);
                 }
             }
@@ -127,7 +127,7 @@ fn steps(node: &Node, n_inputs: usize) -> Result<Vec<Step>, KernelError> {
         let def = def.ok_or_else(|| KernelError::invalid(format!("{name:?} is not an op that can be fused")))?;
         let known = |o: i64| usize::try_from(o).ok().filter(|o| *o < n_inputs + i);
         let (Some(a), Some(b)) = (known(operands[0]), known(operands[1])) else { return Err(bad()) };
-        steps.push(Step { def, operands: [a, b], place: Place::Register(0) });
+        steps.push(Step { def, operands: [a, b], place: ResultLocation::Register(0) });
     }
     Ok(steps)
 }

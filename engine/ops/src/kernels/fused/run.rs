@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::alone::alone;
 use super::float::Float;
 use super::layout::{Along, Apart, Layout};
-use super::program::{Place, Program};
+use super::program::{Program, ResultLocation};
 use crate::kernels::support::{Computed, unique_slice};
 use crate::kernels::{Kernel, KernelContext, KernelError};
 use engine_core::tensor::Tensor;
@@ -69,7 +69,7 @@ fn single<T: Float>(program: &Program, inputs: &[Tensor], layout: &Layout) -> Re
     program.outputs.iter().map(|output| output.results[0]).map(output).collect()
 }
 
-/// Where a result is written, beside its register.
+/// Where a result is written, in addition to its register.
 struct Target<T> {
     data: *mut T,
     /// How it lies there; `None`: as it is.
@@ -182,8 +182,8 @@ impl<T: Float> Run<'_, T> {
         }
         for (i, step) in self.program.steps.iter().enumerate() {
             let at = match step.place {
-                Place::Register(register) => register,
-                Place::Output(output) => first_output + output,
+                ResultLocation::Register(register) => register,
+                ResultLocation::Output(output) => first_output + output,
             };
             let result = std::mem::take(&mut places[at]);
             let [a, b] = step.operands.map(|o| self.operand(o, begin, room, &places, first_output, copies, len));
@@ -229,8 +229,8 @@ impl<T: Float> Run<'_, T> {
     ) -> &'r [T] {
         if let Some(of) = o.checked_sub(self.program.n_inputs) {
             return match self.program.steps[of].place {
-                Place::Register(register) => places[register],
-                Place::Output(output) => places[first_output + output],
+                ResultLocation::Register(register) => places[register],
+                ResultLocation::Output(output) => places[first_output + output],
             };
         }
         let n_windows = || self.layout.windows[..o].iter().flatten().count();

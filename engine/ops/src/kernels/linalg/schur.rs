@@ -45,10 +45,10 @@ impl Schur {
         Some(s)
     }
 
-    /// Whether what is left of the diagonal in row `i` is nothing beside its neighbours.
+    /// Whether what is left of the diagonal in row `i` is negligible compared with its neighbours.
     fn is_split(&self, i: usize) -> bool {
-        let beside = self.t.at(i - 1, i - 1).l1_norm() + self.t.at(i, i).l1_norm();
-        self.t.at(i, i - 1).l1_norm() <= f64::EPSILON * beside
+        let neighbours = self.t.at(i - 1, i - 1).l1_norm() + self.t.at(i, i).l1_norm();
+        self.t.at(i, i - 1).l1_norm() <= f64::EPSILON * neighbours
     }
 
     /// The eigenvalue of the last two rows that is nearer to the corner (Wilkinson's); now and then another one, which

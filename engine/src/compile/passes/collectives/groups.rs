@@ -12,7 +12,7 @@ use engine_core::ops::OpKind;
 
 /// What a group computes.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum What {
+pub(super) enum Collective {
     /// Every member gets the inputs merged.
     Reduce { merge: Merge, divides: bool },
     /// Member k gets the k-th part of that.
@@ -43,7 +43,7 @@ pub(super) struct Member {
 /// Nodes that compute something together, in the order of their devices.
 #[derive(Debug)]
 pub(super) struct Group {
-    pub what: What,
+    pub collective: Collective,
     pub dtype: DType,
     pub members: Vec<Member>,
 }
@@ -59,7 +59,7 @@ struct Claim {
     size: i64,
     /// Group and instance.
     keys: (i64, i64),
-    what: What,
+    collective: Collective,
     is_source: bool,
     dtype: DType,
     member: Member,
@@ -101,7 +101,7 @@ fn claim(graph: &WorkGraph, id: WorkId, node: &WorkNode) -> Result<Claim, Compil
     let first = usize::from(has_input);
     let (size, group) = (number("group_size", first)?, number("group_key", first + 1)?);
     let instance = number("instance_key", first + 2)?;
-    let what = what(node, family)?;
+    let collective = collective(node, family)?;
     let device: DeviceName = node.def.device.parse().unwrap_or_default();
     if device.is_any() {
         return Err(problem(format!("node {name} ({}): a member of a group has to ask for a device", node.op())));
@@ -110,10 +110,11 @@ fn claim(graph: &WorkGraph, id: WorkId, node: &WorkNode) -> Result<Claim, Compil
     let input = node.inputs.first().copied().filter(|_| has_input);
     let member = Member { node: id, name: name.clone(), device: node.def.device.clone(), input, order };
     let dtype = node.outputs().first().map_or(DType::F32, |port| port.dtype);
-    Ok(Claim { size, keys: (group, instance), what, is_source: family == "CollectiveBcastSend", dtype, member })
+    let is_source = family == "CollectiveBcastSend";
+    Ok(Claim { size, keys: (group, instance), collective, is_source, dtype, member })
 }
 
-fn what(node: &WorkNode, family: &str) -> Result<What, CompileError> {
+fn collective(node: &WorkNode, family: &str) -> Result<Collective, CompileError> {
     let text = |attr: &str| match node.def.attrs.get(attr) {
         Some(Attr::Str(text)) => String::from_utf8_lossy(text).into_owned(),
         _ => String::new(),
@@ -132,10 +133,10 @@ fn what(node: &WorkNode, family: &str) -> Result<What, CompileError> {
         other => Err(unknown(&format!("final_op {other:?}"))),
     };
     Ok(match family {
-        "CollectiveReduce" => What::Reduce { merge: merge()?, divides: divides()? },
-        "CollectiveReduceScatter" => What::ReduceScatter { merge: merge()?, divides: divides()? },
-        "CollectiveGather" => What::Gather,
-        "CollectiveBcastSend" | "CollectiveBcastRecv" => What::Broadcast { from: 0 },
+        "CollectiveReduce" => Collective::Reduce { merge: merge()?, divides: divides()? },
+        "CollectiveReduceScatter" => Collective::ReduceScatter { merge: merge()?, divides: divides()? },
+        "CollectiveGather" => Collective::Gather,
+        "CollectiveBcastSend" | "CollectiveBcastRecv" => Collective::Broadcast { from: 0 },
         _ => return Err(unknown("this collective")),
     })
 }
@@ -144,9 +145,9 @@ fn group(mut claims: Vec<Claim>) -> Result<Group, CompileError> {
     claims.sort_by(|a, b| a.member.order.cmp(&b.member.order));
     let (first, (group, instance)) = (&claims[0], claims[0].keys);
     let of = |text: String| problem(format!("group {group}, instance {instance}: {text}"));
-    if let Some(other) =
-        claims.iter().find(|claim| (claim.size, claim.dtype) != (first.size, first.dtype) || claim.what != first.what)
-    {
+    let differs =
+        |claim: &&Claim| (claim.size, claim.dtype) != (first.size, first.dtype) || claim.collective != first.collective;
+    if let Some(other) = claims.iter().find(differs) {
         return Err(of(format!("{} and {} do not do the same", first.member.name, other.member.name)));
     }
     if usize::try_from(first.size) != Ok(claims.len()) {
@@ -159,8 +160,8 @@ fn group(mut claims: Vec<Claim>) -> Result<Group, CompileError> {
         let (one, other, device) = (&two[0].member.name, &two[1].member.name, &two[0].member.device);
         return Err(of(format!("{one} and {other} both ask for {device}")));
     }
-    let mut what = first.what.clone();
-    if let What::Broadcast { from } = &mut what {
+    let mut collective = first.collective.clone();
+    if let Collective::Broadcast { from } = &mut collective {
         let mut sources = claims.iter().enumerate().filter(|(_, claim)| claim.is_source).map(|(i, _)| i);
         match (sources.next(), sources.next()) {
             (Some(one), None) => *from = one,
@@ -168,5 +169,5 @@ fn group(mut claims: Vec<Claim>) -> Result<Group, CompileError> {
         }
     }
     let dtype = first.dtype;
-    Ok(Group { what, dtype, members: claims.into_iter().map(|claim| claim.member).collect() })
+    Ok(Group { collective, dtype, members: claims.into_iter().map(|claim| claim.member).collect() })
 }

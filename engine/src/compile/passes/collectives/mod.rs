@@ -18,7 +18,7 @@ mod groups;
 
 pub use build::SMALL_BYTES;
 use build::{Builder, Piece};
-use groups::{Group, What};
+use groups::{Collective, Group};
 
 use super::{PassContext, WorkGraph};
 use crate::compile::CompileError;
@@ -35,7 +35,7 @@ pub(in crate::compile) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Res
     for group in &groups {
         lower(graph, group)?;
     }
-    // What told groups and sizes. Where a whole graph is looked at, without a step, nothing is needed.
+    // Removes what only gave groups and sizes. Where a whole graph is looked at, without a step, nothing is needed.
     if !graph.fetches.is_empty() || !graph.targets.is_empty() {
         graph.sweep();
     }
@@ -44,8 +44,8 @@ pub(in crate::compile) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Res
 
 fn lower(graph: &mut WorkGraph, group: &Group) -> Result<(), CompileError> {
     let mut builder = Builder::new(graph, group);
-    match &group.what {
-        What::Reduce { merge, divides } if builder.is_small() => {
+    match &group.collective {
+        Collective::Reduce { merge, divides } if builder.is_small() => {
             for member in 0..group.len() {
                 let all: Vec<Piece> = (0..group.len()).map(|from| builder.input(from)).collect();
                 let sum = builder.merge_all(member, merge, &all)?;
@@ -53,7 +53,7 @@ fn lower(graph: &mut WorkGraph, group: &Group) -> Result<(), CompileError> {
                 builder.finish(member, mean.source)?;
             }
         }
-        What::Reduce { merge, divides } => {
+        Collective::Reduce { merge, divides } => {
             let shapes = (0..group.len()).map(|member| builder.shape(member)).collect::<Result<Vec<_>, _>>()?;
             let pieces = (0..group.len()).map(|member| builder.split_flat(member)).collect::<Result<Vec<_>, _>>()?;
             let whole = builder.reduce_ring(merge, *divides, &pieces)?;
@@ -63,20 +63,20 @@ fn lower(graph: &mut WorkGraph, group: &Group) -> Result<(), CompileError> {
                 builder.finish(member, value)?;
             }
         }
-        What::ReduceScatter { merge, divides } => {
+        Collective::ReduceScatter { merge, divides } => {
             let pieces = (0..group.len()).map(|member| builder.split_rows(member)).collect::<Result<Vec<_>, _>>()?;
             for (member, piece) in builder.reduce_ring(merge, *divides, &pieces)?.iter().enumerate() {
                 builder.finish(member, piece.source)?;
             }
         }
-        What::Gather => {
+        Collective::Gather => {
             let own: Vec<Piece> = (0..group.len()).map(|member| builder.input(member)).collect();
             for (member, values) in builder.gather_ring(&own)?.iter().enumerate() {
                 let value = builder.concat(member, values)?;
                 builder.finish(member, value)?;
             }
         }
-        What::Broadcast { from } => {
+        Collective::Broadcast { from } => {
             for (member, value) in builder.broadcast(*from)?.iter().enumerate() {
                 builder.finish(member, *value)?;
             }

@@ -38,7 +38,7 @@ pub(super) fn is_fusable(graph: &WorkGraph, node: &WorkNode) -> bool {
         && node.inputs.iter().all(repeats)
 }
 
-/// Whether an input of this shape runs along the output as a scalar, a row, or all of it, as far as known.
+/// Whether an input of this shape runs along the output as a scalar, as a row or entirely, as far as known.
 fn repeats_whole(input: &PartialShape, output: &PartialShape) -> bool {
     let (Some(input), Some(output)) = (input.dims(), output.dims()) else { return true };
     let begin = input.iter().position(|d| *d != Some(1)).unwrap_or(input.len());

@@ -1,6 +1,6 @@
 //! The memory pass: keeps the peak of a step within a device's limit (white paper section 5.2 and the memory part of 9).
 //!
-//! The peak is estimated by walking through a topological order with the sizes that shapes tell ([`estimate`]). Where it
+//! The peak is estimated by walking through a topological order with the sizes that shapes give ([`estimate`]). Where it
 //! exceeds a device's limit, nodes are ordered so that values die early ([`order`]), then cheap forward values that wait for
 //! the backward part are computed again there ([`recompute`]). Control edges hold the order, between the nodes that make or
 //! free much; they cost the step its parallelism, so graphs that fit are left alone. What control flow makes conditional is
