@@ -170,8 +170,6 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, M,
     fn execute(&mut self, mut ready: M::Ready) -> Result<(), Stop> {
         let (step, plan, node) = (self.step, self.plan, M::node(ready));
         let record = &plan.nodes[node as usize];
-        // Once: after the kernel's call it would be read again.
-        let info = &plan.infos[node as usize];
         self.current = node;
         if !STAMPED && record.is_no_op {
             return self.deliver(ready, record, Readiness::UNKNOWN);
@@ -182,6 +180,8 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, M,
         if matches!(action, Action::Skip) {
             return self.deliver(ready, record, Readiness::UNKNOWN);
         }
+        // Once: after the kernel's call it would be read again.
+        let info = &plan.infos[node as usize];
         let slice = if STAMPED {
             let readiness = Readiness::from_bits(self.mode.readiness(ready).load(Ordering::Relaxed));
             let is_long = plan.costs.is_expensive(node);
