@@ -5,8 +5,17 @@ use std::fmt;
 use smallvec::SmallVec;
 
 /// The dimensions of a tensor, row-major, slowest first. Rank 0 is a scalar.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Eq, Hash, Default)]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "the same equality, compiled to other instructions")]
 pub struct Shape(SmallVec<[usize; 4]>);
+
+impl PartialEq for Shape {
+    /// Each small kernel compares its inputs' shapes, for which a call of `memcmp` would take longer than the loop.
+    #[inline]
+    fn eq(&self, other: &Shape) -> bool {
+        self.rank() == other.rank() && self.0.iter().zip(&other.0).all(|(a, b)| a == b)
+    }
+}
 
 impl Shape {
     /// The largest rank this engine handles (as TensorFlow's).

@@ -51,7 +51,7 @@ impl KernelContext<'_> {
     /// It is not there.
     #[inline]
     pub fn input(&self, i: usize) -> Result<&Tensor, KernelError> {
-        self.inputs.get(i).and_then(Option::as_ref).ok_or(KernelError::MissingInput(i))
+        self.inputs.get(i).and_then(Option::as_ref).ok_or_else(|| KernelError::MissingInput(i))
     }
 
     /// Takes input `i` out of its slot: its memory may be reused where the tensor is unique.
@@ -60,7 +60,7 @@ impl KernelContext<'_> {
     /// It is not there.
     #[inline]
     pub fn take(&mut self, i: usize) -> Result<Tensor, KernelError> {
-        self.inputs.get_mut(i).and_then(Option::take).ok_or(KernelError::MissingInput(i))
+        self.inputs.get_mut(i).and_then(Option::take).ok_or_else(|| KernelError::MissingInput(i))
     }
 
     /// Sets output `i`.

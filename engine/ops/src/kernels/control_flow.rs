@@ -39,7 +39,7 @@ fn switch(c: &mut KernelContext<'_>) -> Computed {
 }
 
 fn merge(c: &mut KernelContext<'_>) -> Computed {
-    let first = c.inputs.iter().position(Option::is_some).ok_or(KernelError::MissingInput(0))?;
+    let first = c.inputs.iter().position(Option::is_some).ok_or_else(|| KernelError::MissingInput(0))?;
     let value = c.take(first)?;
     c.set(0, value);
     c.set(1, Tensor::scalar(first as i32));

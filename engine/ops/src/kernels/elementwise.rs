@@ -9,6 +9,7 @@ use super::support::{Built, Computed, cheap, cpu, cpu_any, kernel, shard_slice, 
 use super::wide;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine_core::dtype::{DType, Element};
+use engine_core::kernel::Sharder;
 use engine_core::tensor::Tensor;
 
 /// `y[i] = f(x[i])`. Scalars come by here by the thousand: one move, no drop, and no further call.
@@ -26,13 +27,14 @@ pub(crate) fn map1<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(
 
 #[inline(never)]
 fn map_array<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(T) -> T + Sync) -> Computed {
-    let mut x = ctx.take(0)?;
-    if let Some(values) = x.slice_mut::<T>()? {
+    if let Some(Some(x)) = ctx.inputs.first_mut()
+        && let Some(values) = x.slice_mut::<T>()?
+    {
         shard_slice(ctx.sharder, values, 1, ps, |_, part| wide::update(part, &f));
-        ctx.set(0, x);
+        ctx.outputs[0] = ctx.inputs[0].take();
         return Ok(());
     }
-    let y = map_to::<T, T>(ctx, &x, ps, f)?;
+    let y = map_to::<T, T>(ctx, ctx.input(0)?, ps, f)?;
     ctx.set(0, y);
     Ok(())
 }
@@ -68,45 +70,49 @@ pub(crate) fn map2<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(
 
 #[inline(never)]
 fn zip_arrays<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(T, T) -> T + Sync) -> Computed {
-    let (mut x, mut y) = (ctx.take(0)?, ctx.take(1)?);
+    if let [Some(x), Some(y)] = &mut *ctx.inputs
+        && let Some(input) = zip_in_place(ctx.sharder, x, y, ps, &f)?
+    {
+        ctx.outputs[0] = ctx.inputs[input].take();
+        return Ok(());
+    }
+    let z = zip_to::<T, T>(ctx, ctx.input(0)?, ctx.input(1)?, ps, f)?;
+    ctx.set(0, z);
+    Ok(())
+}
+
+/// `f(x[i], y[i])` in the memory of one of them, if it is free and the result has its shape. Gives which it is.
+fn zip_in_place<T: Element>(
+    sharder: &dyn Sharder,
+    x: &mut Tensor,
+    y: &mut Tensor,
+    ps: u64,
+    f: impl Fn(T, T) -> T + Sync,
+) -> Result<Option<usize>, KernelError> {
     if x.shape() == y.shape() {
         if let Some(values) = x.slice_mut::<T>()? {
             let other = y.slice::<T>()?;
-            shard_slice(ctx.sharder, values, 1, ps, |at, part| {
-                wide::update_with(part, &other[at..], &f);
-            });
-            ctx.set(0, x);
-            return Ok(());
+            shard_slice(sharder, values, 1, ps, |at, part| wide::update_with(part, &other[at..], &f));
+            return Ok(Some(0));
         }
         if let Some(values) = y.slice_mut::<T>()? {
             let other = x.slice::<T>()?;
-            shard_slice(ctx.sharder, values, 1, ps, |at, part| {
-                wide::update_with(part, &other[at..], |b, a| f(a, b));
-            });
-            ctx.set(0, y);
-            return Ok(());
+            shard_slice(sharder, values, 1, ps, |at, part| wide::update_with(part, &other[at..], |b, a| f(a, b)));
+            return Ok(Some(1));
         }
+        return Ok(None);
     }
-    // A scalar against a tensor whose memory is free.
     if y.shape().rank() == 0 && x.is_unique() {
         let b = y.item::<T>()?;
-        shard_slice(ctx.sharder, unique_slice(&mut x)?, 1, ps, |_, part| {
-            wide::update(part, |a| f(a, b));
-        });
-        ctx.set(0, x);
-        return Ok(());
+        shard_slice(sharder, unique_slice(x)?, 1, ps, |_, part| wide::update(part, |a| f(a, b)));
+        return Ok(Some(0));
     }
     if x.shape().rank() == 0 && y.is_unique() {
         let a = x.item::<T>()?;
-        shard_slice(ctx.sharder, unique_slice(&mut y)?, 1, ps, |_, part| {
-            wide::update(part, |b| f(a, b));
-        });
-        ctx.set(0, y);
-        return Ok(());
+        shard_slice(sharder, unique_slice(y)?, 1, ps, |_, part| wide::update(part, |b| f(a, b)));
+        return Ok(Some(1));
     }
-    let z = zip_to::<T, T>(ctx, &x, &y, ps, f)?;
-    ctx.set(0, z);
-    Ok(())
+    Ok(None)
 }
 
 /// `z[i] = f(x[i], y[i])`, both broadcast, into fresh memory.

@@ -80,7 +80,7 @@ fn add_product<T: Gemm>(node: &Node) -> Built {
         let (a, b) = (c.take(1)?, c.take(2)?);
         // Before they wait: an error belongs to the node that brings the product.
         let (_, _, shape) = pairs::<T>(std::iter::once((&a, &b)), transposed)?;
-        let sum = list.tensors.first().and_then(Option::as_ref).ok_or(KernelError::MissingInput(0))?;
+        let sum = list.tensors.first().and_then(Option::as_ref).ok_or_else(|| KernelError::MissingInput(0))?;
         if *sum.shape() != shape {
             return Err(KernelError::invalid(format!("a product of shape {shape} cannot be added to {}", sum.shape())));
         }
@@ -104,7 +104,7 @@ fn add_up<T: Gemm>(c: &KernelContext<'_>, list: &mut TensorList, transposed: (bo
         return Ok(());
     }
     let (a, b, shape) = pairs::<T>(waiting.chunks_exact(2).map(|pair| (&pair[0], &pair[1])), transposed)?;
-    let sum = list.tensors.pop().flatten().ok_or(KernelError::MissingInput(0))?;
+    let sum = list.tensors.pop().flatten().ok_or_else(|| KernelError::MissingInput(0))?;
     let mut sum = match sum.is_unique() {
         true => sum,
         false => c.filled::<T>(shape, |out| {
@@ -124,7 +124,7 @@ fn end_products<T: Gemm>(node: &Node) -> Built {
         let mut list = c.take(0)?.into_list()?;
         let own = Arc::make_mut(&mut list);
         add_up::<T>(c, own, transposed)?;
-        let sum = own.tensors.pop().flatten().ok_or(KernelError::MissingInput(0))?;
+        let sum = own.tensors.pop().flatten().ok_or_else(|| KernelError::MissingInput(0))?;
         c.set(0, sum);
         Ok(())
     })

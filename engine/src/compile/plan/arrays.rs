@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cost::{Costs, EXPENSIVE_TICKS, TAKEN_TICKS};
-use super::frames::FlowPlan;
+use super::frames::{FlowKind, FlowPlan};
 use engine_core::dtype::DType;
 use engine_core::kernel::{AnyKernel, NodeInfo};
 use engine_core::shape::PartialShape;
@@ -24,14 +24,13 @@ pub(crate) struct NodeRecord {
     pub device: u16,
     /// Whether some output has no consumer, so that it is left to be dropped.
     pub has_unused_output: bool,
-    /// Whether there is nothing to compute: a node that is only waited for.
-    pub is_no_op: bool,
+    pub kind: FlowKind,
     /// Call sites of its events, in categories `op` and `shard`.
     pub op_site: events::SiteId,
     pub shard_site: events::SiteId,
 }
 
-const _: () = assert!(size_of::<NodeRecord>() <= 64);
+const _: () = assert!(size_of::<NodeRecord>() <= 40);
 
 /// A value's way from an output port, or a feed, into an input slot.
 #[derive(Debug, Clone, Copy)]

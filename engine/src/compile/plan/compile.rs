@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::arrays::{ControlEdge, DataEdge, FeedSpec, NodeRecord, Plan};
 use super::cost::Costs;
-use super::frames::Frames;
+use super::frames::{FlowKind, Frames};
 use super::merge as merge_count;
 use crate::compile::{self, CompileError, WorkGraph, WorkId, WorkNode};
 use engine_core::kernel::{AnyKernel, NodeInfo};
@@ -188,7 +188,10 @@ impl Edges {
                 // Sessions have fewer devices than this can number.
                 device: node.device as u16,
                 has_unused_output: ports.len() < n_outputs,
-                is_no_op: node.kind() == OpKind::NoOp,
+                kind: match FlowKind::of(node) {
+                    FlowKind::Merge if ports.contains(&1) => FlowKind::IndexedMerge,
+                    kind => kind,
+                },
                 op_site: events::site("op", node.op()),
                 shard_site: events::site("shard", node.op()),
             });
@@ -234,7 +237,7 @@ fn sink(first_slot: u32, n_fetches: usize) -> NodeRecord {
         control: (0, 0),
         device: 0,
         has_unused_output: false,
-        is_no_op: false,
+        kind: FlowKind::Compute,
         op_site: events::SiteId::OTHER,
         shard_site: events::SiteId::OTHER,
     }

@@ -17,6 +17,8 @@ use engine_core::ops::OpKind;
 pub(crate) enum FlowKind {
     /// The kernel computes.
     Compute,
+    /// There is nothing to compute: the node is only waited for.
+    NoOp,
     /// The kernel computes, though an input be dead: it sends or receives that too.
     Transfer,
     /// The value passes as it is.
@@ -25,20 +27,13 @@ pub(crate) enum FlowKind {
     /// A switch with as many sides as outputs.
     SwitchN,
     Merge,
+    /// A `Merge` whose second output, the position of the value that came first, is used.
+    IndexedMerge,
     Enter,
     ConstantEnter,
     Exit,
     NextIteration,
     ControlTrigger,
-}
-
-/// What the executor must know of a node besides its record.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FlowNode {
-    pub kind: FlowKind,
-    /// Of an `Enter` the frame, of an `Exit` its position among its frame's exits, of a `Merge` whether its second
-    /// output is used.
-    pub arg: u32,
 }
 
 /// A static frame.
@@ -70,8 +65,8 @@ pub(crate) struct FrameSpec {
 pub(crate) struct FlowPlan {
     /// The root frame first; each comes after its parent.
     pub frames: Box<[FrameSpec]>,
-    /// By node.
-    pub nodes: Box<[FlowNode]>,
+    /// By node: of an `Enter` the frame, of an `Exit` its position among its frame's exits.
+    pub args: Box<[u32]>,
     /// All nodes, each after those that it waits for, back edges aside.
     pub order: Box<[u32]>,
 }
@@ -85,8 +80,9 @@ pub(super) struct Frames {
 }
 
 impl FlowKind {
-    fn of(node: &WorkNode) -> FlowKind {
+    pub(super) fn of(node: &WorkNode) -> FlowKind {
         match node.kind() {
+            OpKind::NoOp => FlowKind::NoOp,
             OpKind::Switch => FlowKind::Switch,
             OpKind::SwitchN => FlowKind::SwitchN,
             OpKind::Merge => FlowKind::Merge,
@@ -269,7 +265,7 @@ impl Frames {
         number: &[u32],
         first_slot: &[u32],
     ) -> FlowPlan {
-        let mut nodes = Vec::with_capacity(sorted.len());
+        let mut args = Vec::with_capacity(sorted.len());
         let uses = graph.uses();
         for (i, id) in sorted.iter().enumerate() {
             let Some(node) = graph.get(*id) else { continue };
@@ -281,17 +277,13 @@ impl Frames {
                     self.specs[frame as usize].exits.push(i as u32);
                     self.specs[frame as usize].exits.len() as u32 - 1
                 }
-                FlowKind::Merge => {
-                    let is_used = uses.of_node(*id).iter().any(|u| u.edge.is_some_and(|(_, port)| port == 1));
-                    u32::from(is_used || graph.fetches.contains(&Source::Port(*id, 1)))
-                }
                 _ => 0,
             };
             if kind == FlowKind::Enter {
                 let is_head = |u: &crate::compile::Use| graph.kind(u.consumer) == OpKind::Merge;
                 self.specs[arg as usize].leaves_values |= !uses.of_node(*id).iter().all(is_head);
             }
-            nodes.push(FlowNode { kind, arg });
+            args.push(arg);
             let spec = &mut self.specs[frame as usize];
             if spec.n_nodes == 0 {
                 (spec.first_node, spec.first_slot) = (i as u32, first_slot[i]);
@@ -300,7 +292,7 @@ impl Frames {
             spec.n_slots = first_slot[i + 1] - spec.first_slot;
         }
         let order = topological.iter().map(|id| number[id.index()]).collect();
-        FlowPlan { frames: self.specs.into(), nodes: nodes.into(), order }
+        FlowPlan { frames: self.specs.into(), args: args.into(), order }
     }
 }
 

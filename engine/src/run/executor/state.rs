@@ -91,7 +91,8 @@ impl Executions {
 /// A plan that can be run, with the states of steps that ended, for the next ones.
 pub(crate) struct Executable {
     pub plan: Plan,
-    states: Mutex<Vec<State>>,
+    /// Boxed, so that a step moves a pointer.
+    states: Mutex<Vec<Box<State>>>,
 }
 
 impl From<Plan> for Executable {
@@ -105,13 +106,13 @@ const MAX_STATES: usize = 16;
 
 impl Executable {
     /// A clean state with a worker for each of the pool's threads. All steps of a plan run on one pool.
-    pub fn take_state(&self, pool: &Pool) -> State {
+    pub fn take_state(&self, pool: &Pool) -> Box<State> {
         let pooled = self.states.lock().pop();
-        pooled.unwrap_or_else(|| State::new(&self.plan, pool))
+        pooled.unwrap_or_else(|| Box::new(State::new(&self.plan, pool)))
     }
 
     /// Takes a state back after a step that succeeded (all slots were consumed) or failed.
-    pub fn give_back(&self, mut state: State, failed: bool) {
+    pub fn give_back(&self, mut state: Box<State>, failed: bool) {
         if failed {
             state.executions.clear();
         }

@@ -15,6 +15,7 @@ use super::sharder::OpSharder;
 use super::step::Step;
 use super::workers::{WorkerState, Workers};
 use crate::compile::plan::cost::TAKEN_TICKS;
+use crate::compile::plan::frames::FlowKind;
 use crate::compile::plan::{DataEdge, NodeRecord, Plan};
 use engine_core::kernel::{
     AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, NodeInfo, Slot,
@@ -42,12 +43,12 @@ pub(super) trait Mode<'a>: Copy + 'a {
     /// The caller runs the execution, which all arrivals made ready.
     unsafe fn inputs(self, ready: Self::Ready, record: &NodeRecord) -> &'a mut [Slot];
     /// What is to be done for an execution.
-    fn action(self, ready: &mut Self::Ready, inputs: &mut [Slot]) -> Action;
+    fn action(ready: &mut Self::Ready, record: &NodeRecord, inputs: &mut [Slot]) -> Action;
     /// Does what a primitive of control flow does: moves inputs to outputs.
     ///
     /// # Errors
     /// An input that decides is missing, or of the wrong type.
-    fn forward(self, ready: Self::Ready, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<(), KernelError>;
+    fn forward(record: &NodeRecord, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<(), KernelError>;
     fn frame_tag(ready: Self::Ready) -> FrameTag;
     /// What finds the execution again when its asynchronous kernel has ended.
     fn execution_tag(ready: Self::Ready) -> ExecutionTag;
@@ -171,12 +172,12 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, M,
         let (step, plan, node) = (self.step, self.plan, M::node(ready));
         let record = &plan.nodes[node as usize];
         self.current = node;
-        if !STAMPED && record.is_no_op {
+        if !STAMPED && record.kind == FlowKind::NoOp {
             return self.deliver(ready, record, Readiness::UNKNOWN);
         }
         // SAFETY: the execution is ready, and ready executions are handed to one worker only, here.
         let inputs = unsafe { self.mode.inputs(ready, record) };
-        let action = self.mode.action(&mut ready, inputs);
+        let action = M::action(&mut ready, record, inputs);
         if matches!(action, Action::Skip) {
             return self.deliver(ready, record, Readiness::UNKNOWN);
         }
@@ -192,7 +193,7 @@ impl<'a, M: Mode<'a>, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, M,
         let is_over = match action {
             Action::Forward => {
                 let outputs = &mut self.state.outputs[..record.n_outputs as usize];
-                if let Err(error) = self.mode.forward(ready, inputs, outputs) {
+                if let Err(error) = M::forward(record, inputs, outputs) {
                     return Err(refused(step, node, inputs, error));
                 }
                 true

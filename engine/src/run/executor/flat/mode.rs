@@ -43,11 +43,11 @@ impl<'a> Mode<'a> for &'a FlatState {
     }
 
     #[inline]
-    fn action(self, _: &mut u32, _: &mut [Slot]) -> Action {
+    fn action(_: &mut u32, _: &NodeRecord, _: &mut [Slot]) -> Action {
         Action::Kernel
     }
 
-    fn forward(self, _: u32, _: &mut [Slot], _: &mut [Slot]) -> Result<(), KernelError> {
+    fn forward(_: &NodeRecord, _: &mut [Slot], _: &mut [Slot]) -> Result<(), KernelError> {
         Ok(())
     }
 

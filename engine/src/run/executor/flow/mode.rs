@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::counts;
 use super::state::{FlowState, IterationRef, Ready};
 use crate::compile::plan::NodeRecord;
-use crate::compile::plan::frames::{FlowKind, FlowNode, FlowPlan};
+use crate::compile::plan::frames::{FlowKind, FlowPlan};
 use crate::run::executor::error::Stop;
 use crate::run::executor::worker::{Action, Mode, Worker};
 use crate::run::executor::workers::Workers;
@@ -54,25 +54,24 @@ impl<'a> Mode<'a> for Frames<'a> {
     }
 
     #[inline]
-    fn action(self, ready: &mut Ready, inputs: &mut [Slot]) -> Action {
-        let kind = self.flow.nodes[ready.node as usize].kind;
+    fn action(ready: &mut Ready, record: &NodeRecord, inputs: &mut [Slot]) -> Action {
         if ready.is_dead {
             inputs.fill_with(|| None);
-            match kind {
+            match record.kind {
                 FlowKind::ControlTrigger => ready.is_dead = false,
                 FlowKind::Transfer => {}
                 _ => return Action::Skip,
             }
         }
-        match kind {
-            FlowKind::Compute | FlowKind::Transfer => Action::Kernel,
+        match record.kind {
+            FlowKind::Compute | FlowKind::NoOp | FlowKind::Transfer => Action::Kernel,
             _ => Action::Forward,
         }
     }
 
     #[inline]
-    fn forward(self, ready: Ready, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<(), KernelError> {
-        forward(self.flow.nodes[ready.node as usize], inputs, outputs)
+    fn forward(record: &NodeRecord, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<(), KernelError> {
+        forward(record.kind, inputs, outputs)
     }
 
     #[inline]
@@ -98,10 +97,10 @@ impl<'a> Mode<'a> for Frames<'a> {
     fn deliver<const SHARED: bool, const STAMPED: bool>(
         worker: &mut Worker<'_, 'a, Self, SHARED, STAMPED>,
         ready: Ready,
-        _: &NodeRecord,
+        record: &NodeRecord,
         readiness: Readiness,
     ) -> Result<(), Stop> {
-        worker.propagate(ready, readiness)
+        worker.propagate(ready, record, readiness)
     }
 }
 
@@ -113,11 +112,11 @@ impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHA
         &mut self,
         iteration: IterationRef,
         node: u32,
+        record: &NodeRecord,
         is_dead: bool,
         readiness: Readiness,
     ) -> Result<u32, Stop> {
-        let record = &self.plan.nodes[node as usize];
-        let kind = self.mode.flow.nodes[node as usize].kind;
+        let kind = record.kind;
         let may_be_dead = is_dead || matches!(kind, FlowKind::Switch | FlowKind::SwitchN | FlowKind::Transfer);
         let mut n_ready = 0;
         for edge in self.plan.data_edges(record.data) {
@@ -197,15 +196,17 @@ fn count(iteration: &IterationRef, node: u32) -> &AtomicU32 {
 
 /// What a primitive does with its inputs.
 #[inline]
-fn forward(flow: FlowNode, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<(), KernelError> {
-    match flow.kind {
+fn forward(kind: FlowKind, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<(), KernelError> {
+    match kind {
         FlowKind::ControlTrigger => {}
         FlowKind::Switch => {
-            let pred = inputs.get(1).and_then(Option::as_ref).ok_or(KernelError::MissingInput(1))?.item::<bool>()?;
+            let pred =
+                inputs.get(1).and_then(Option::as_ref).ok_or_else(|| KernelError::MissingInput(1))?.item::<bool>()?;
             outputs[usize::from(pred)] = inputs[0].take();
         }
         FlowKind::SwitchN => {
-            let side = inputs.get(1).and_then(Option::as_ref).ok_or(KernelError::MissingInput(1))?.item::<i32>()?;
+            let side =
+                inputs.get(1).and_then(Option::as_ref).ok_or_else(|| KernelError::MissingInput(1))?.item::<i32>()?;
             // What is no side means the last one.
             let last = outputs.len().saturating_sub(1);
             let side = usize::try_from(side).map_or(last, |side| side.min(last));
@@ -213,10 +214,10 @@ fn forward(flow: FlowNode, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<
                 *output = inputs[0].take();
             }
         }
-        FlowKind::Merge => {
-            let first = inputs.iter().position(Option::is_some).ok_or(KernelError::MissingInput(0))?;
+        FlowKind::Merge | FlowKind::IndexedMerge => {
+            let first = inputs.iter().position(Option::is_some).ok_or_else(|| KernelError::MissingInput(0))?;
             outputs[0] = inputs[first].take();
-            if flow.arg != 0 {
+            if kind == FlowKind::IndexedMerge {
                 outputs[1] = Some(Tensor::scalar(first as i32));
             }
         }

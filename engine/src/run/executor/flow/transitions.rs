@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use super::counts;
 use super::mode::Frames;
 use super::state::{FrameControl, FrameRef, IterationRef, Ready};
+use crate::compile::plan::NodeRecord;
 use crate::compile::plan::frames::FlowKind;
 use crate::run::executor::error::Stop;
 use crate::run::executor::worker::Worker;
@@ -20,20 +21,21 @@ impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHA
     /// An execution is over, its outputs in the worker's state: delivers them where they belong, counts, and lets go of its
     /// iteration.
     #[inline]
-    pub fn propagate(&mut self, ready: Ready, readiness: Readiness) -> Result<(), Stop> {
+    pub fn propagate(&mut self, ready: Ready, record: &NodeRecord, readiness: Readiness) -> Result<(), Stop> {
         let Ready { iteration, node, is_dead } = ready;
-        let flow = self.mode.flow.nodes[node as usize];
-        match flow.kind {
+        match record.kind {
             FlowKind::Enter => {
-                let frame = self.mode.state.enter(self.plan, self.mode.flow, iteration, flow.arg);
+                let frame =
+                    self.mode.state.enter(self.plan, self.mode.flow, iteration, self.mode.flow.args[node as usize]);
                 if let Some(first) = frame.first() {
-                    let n_ready = self.deliver_in(first, node, is_dead, readiness)?;
+                    let n_ready = self.deliver_in(first, node, record, is_dead, readiness)?;
                     self.hold(first, n_ready as i32 - 1)?;
                 }
                 self.hold(iteration, -1)?;
             }
             FlowKind::ConstantEnter => {
-                let frame = self.mode.state.enter(self.plan, self.mode.flow, iteration, flow.arg);
+                let frame =
+                    self.mode.state.enter(self.plan, self.mode.flow, iteration, self.mode.flow.args[node as usize]);
                 self.add_invariant(frame, node, is_dead, readiness)?;
                 self.hold(iteration, -1)?;
             }
@@ -41,20 +43,20 @@ impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHA
                 if let Some(frame) = iteration.frame().filter(|_| !is_dead)
                     && let Some(parent) = frame.parent()
                 {
-                    frame.live_exits[flow.arg as usize].store(true, Ordering::Relaxed);
-                    let n_ready = self.deliver_in(parent, node, false, readiness)?;
+                    frame.live_exits[self.mode.flow.args[node as usize] as usize].store(true, Ordering::Relaxed);
+                    let n_ready = self.deliver_in(parent, node, record, false, readiness)?;
                     self.hold(parent, n_ready as i32)?;
                 }
                 self.hold(iteration, -1)?;
             }
             FlowKind::NextIteration => {
                 if !is_dead {
-                    self.next_iteration(iteration, node, readiness)?;
+                    self.next_iteration(iteration, node, record, readiness)?;
                 }
                 self.hold(iteration, -1)?;
             }
             _ => {
-                let n_ready = self.deliver_in(iteration, node, is_dead, readiness)?;
+                let n_ready = self.deliver_in(iteration, node, record, is_dead, readiness)?;
                 self.hold(iteration, n_ready as i32 - 1)?;
             }
         }
@@ -72,12 +74,13 @@ impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHA
 
     /// Delivers a value that does not change to all iterations there are, and notes it for those to come.
     fn add_invariant(&mut self, frame: FrameRef, node: u32, is_dead: bool, readiness: Readiness) -> Result<(), Stop> {
+        let record = &self.plan.nodes[node as usize];
         let value = self.state.outputs[0].take();
         let mut control = frame.control.lock();
         let iterations = control.iterations.clone();
         for iteration in &iterations {
             self.state.outputs[0] = value.clone();
-            let n_ready = self.deliver_in(*iteration, node, is_dead, readiness)?;
+            let n_ready = self.deliver_in(*iteration, node, record, is_dead, readiness)?;
             // Not its last hold: the frame misses this `Enter`.
             counts::hold::<SHARED>(&iteration.holds, n_ready as i32);
         }
@@ -90,13 +93,19 @@ impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHA
     }
 
     /// Delivers a live value to the next iteration, or has it wait for that.
-    fn next_iteration(&mut self, iteration: IterationRef, node: u32, readiness: Readiness) -> Result<(), Stop> {
+    fn next_iteration(
+        &mut self,
+        iteration: IterationRef,
+        node: u32,
+        record: &NodeRecord,
+        readiness: Readiness,
+    ) -> Result<(), Stop> {
         let next = match iteration.next() {
             Some(next) => Some(next),
             None => self.begin_next(iteration, node, readiness)?,
         };
         if let Some(next) = next {
-            let n_ready = self.deliver_in(next, node, false, readiness)?;
+            let n_ready = self.deliver_in(next, node, record, false, readiness)?;
             // Not its last hold: its predecessor, this iteration, has not ended.
             counts::hold::<SHARED>(&next.holds, n_ready as i32);
         }
@@ -143,12 +152,13 @@ impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHA
         let mut deferred = std::mem::take(&mut control.deferred);
         for (node, value) in deferred.drain(..) {
             self.state.outputs[0] = value;
-            n_ready += self.deliver_in(iteration, node, false, readiness)?;
+            n_ready += self.deliver_in(iteration, node, &self.plan.nodes[node as usize], false, readiness)?;
         }
         control.deferred = deferred;
         for (node, value) in &control.invariants {
             self.state.outputs[0] = value.clone();
-            n_ready += self.deliver_in(iteration, *node, value.is_none(), readiness)?;
+            let record = &self.plan.nodes[*node as usize];
+            n_ready += self.deliver_in(iteration, *node, record, value.is_none(), readiness)?;
         }
         counts::hold::<SHARED>(&iteration.holds, n_ready as i32);
         if let Some(newest) = control.iterations.back() {
@@ -186,7 +196,8 @@ impl<'a, const SHARED: bool, const STAMPED: bool> Worker<'_, 'a, Frames<'a>, SHA
         let mut n_ready = 0;
         for (exit, node) in spec.exits.iter().enumerate() {
             if !frame.live_exits[exit].swap(false, Ordering::Relaxed) {
-                n_ready += self.deliver_in(parent, *node, true, Readiness::UNKNOWN)?;
+                let record = &self.plan.nodes[*node as usize];
+                n_ready += self.deliver_in(parent, *node, record, true, Readiness::UNKNOWN)?;
             }
         }
         {
