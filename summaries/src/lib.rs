@@ -75,4 +75,6 @@ pub use remote::{FetchResult, Remote, RemoteCost, RemoteError, open_bucket};
 pub use run::{FileState, FileStatus, GraphBlob, Problem, Run, Runs, TaggedRecord};
 pub use sample::{EncodedAudio, EncodedImage, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
 pub use series::{Point, ScalarSeries, Series};
-pub use writer::{HParam, Mesh, Pixels, SummaryWriter, ValueError, WriterError, WriterOptions, read_projector_config};
+pub use writer::{
+    HParam, Mesh, Pixels, SummaryWriter, ValueError, WriterError, WriterOptions, encode_png, read_projector_config,
+};

@@ -27,7 +27,7 @@ use formats::{
 use prost::Message;
 
 pub use embedding::read_config as read_projector_config;
-pub use encode::{Pixels, ValueError};
+pub use encode::{Pixels, ValueError, png as encode_png};
 pub use kinds::{HParam, Mesh};
 use queue::Queue;
 pub use queue::WriterOptions;
@@ -92,7 +92,8 @@ impl SummaryWriter {
     /// When the folder, the file or the thread cannot be made.
     pub fn create(logdir: &Path, options: WriterOptions) -> Result<Self, WriterError> {
         let create_error = |(path, source)| WriterError::Create { path, source: Arc::new(source) };
-        let file = EventFile::create(logdir, "", clock::wall_now() as u64).map_err(create_error)?;
+        let file =
+            EventFile::create(logdir, &options.filename_suffix, clock::wall_now() as u64).map_err(create_error)?;
         let path = file.path().to_owned();
         let queue = Arc::new(Queue::new(options));
         let thread_queue = queue.clone();
@@ -110,7 +111,12 @@ impl SummaryWriter {
 
     /// Adds an event as it is.
     pub fn add_event(&self, event: &Event) {
-        self.queue.push(&event.encode_to_vec());
+        self.add_event_bytes(&event.encode_to_vec());
+    }
+
+    /// Adds a serialised `Event` as it is.
+    pub fn add_event_bytes(&self, event: &[u8]) {
+        self.queue.push(event);
     }
 
     /// Adds a serialised `Summary`, such as the output of a summary op, without decoding it. `wall` is in Unix seconds.

@@ -7,6 +7,7 @@
 mod left_out;
 mod measured;
 mod prepare;
+mod python;
 mod steps;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -139,13 +140,15 @@ fn check(steps: &mut Steps) -> Result<(), Failed> {
 fn test(steps: &mut Steps) -> Result<(), Failed> {
     let mut env = prepare::for_tests(steps);
     check(steps)?;
-    env.push(("STEPSCOPE_BIN", release_binary(steps)?));
+    let binary = release_binary(steps)?;
+    env.push(("STEPSCOPE_BIN", binary.clone()));
     let list = left_out::List::new()?;
     env.push(("STEPSCOPE_LEFT_OUT", list.path()));
     let tested = steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &borrowed(&env));
     let with_mpi = test_mpi(steps, &list);
+    let with_python = python::test(steps, prepare::python, &binary, &list);
     steps.close_with(list.report());
-    tested.and(with_mpi)
+    tested.and(with_mpi).and(with_python)
 }
 
 /// Bodies by MPI. A build of its own: programs with MPI do not start without it.
@@ -222,7 +225,8 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
             list.add("tests/tests/clients/main.rs", &format!("programs that people log with: {why} failed"));
         }
     }
-    let result = soak_tests(steps, &borrowed(&env));
+    let result =
+        python::test(steps, prepare::clients, &binary, &list).and_then(|()| soak_tests(steps, &borrowed(&env)));
     let result = result.and_then(|()| random_programs(steps, &list)).and_then(|()| soak_mpi(steps, env, &list));
     steps.close_with(list.report());
     result

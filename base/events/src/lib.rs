@@ -23,7 +23,8 @@
 //! # Fork
 //!
 //! A forked child shares the parent's ring mappings but not its ring positions, so recording is switched off
-//! in the child; a child that `exec`s a program may record as itself.
+//! in the child. [`start_after_fork`] lets it go on with rings of its own; a child that `exec`s a program may record as
+//! itself.
 
 #[cfg(not(all(unix, target_endian = "little")))]
 compile_error!("events needs a little-endian Unix");
@@ -33,6 +34,7 @@ pub mod control;
 pub mod emit;
 pub mod layer;
 mod local;
+mod lock;
 pub mod meta;
 pub mod names;
 pub mod record;
@@ -43,13 +45,14 @@ pub mod track;
 
 pub use clock::{Anchor, TicksToNs, now};
 pub use emit::{
-    SliceGuard, alloc, counter, counter_for_node, emit_close, emit_event_at, emit_slice, flow_in, flow_out, free,
-    instant, is_on, log, log_value, next_flow_id, open, slice, slice_for_node,
+    SliceGuard, alloc, counter, counter_for_node, emit_close, emit_close_with_args, emit_event_at, emit_slice, flow_in,
+    flow_out, free, instant, is_on, log, log_value, next_flow_id, open, slice, slice_for_node,
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};
 pub use rings::Options;
 pub use session::{
-    Session, StartError, StepMark, begin_step, current_trace_dir, dump, end_step, start, start_from_env,
+    Session, StartError, StepMark, begin_step, current_trace_dir, dump, end_step, start, start_after_fork,
+    start_from_env,
 };
 pub use track::Track;

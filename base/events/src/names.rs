@@ -3,6 +3,7 @@
 //! Records hold ids; the names are written once to the meta file of each trace folder that the process records into.
 //! The tables have fixed limits: beyond them a site becomes [`SiteId::OTHER`] and a node [`NodeId::NONE`].
 
+use crate::lock::lock_soon;
 use crate::meta::{self, Entry};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -182,6 +183,13 @@ pub(crate) fn append(entry: &Entry) {
 /// Stops writing names; returns the number of writes that failed.
 pub(crate) fn stop_writing() -> u64 {
     with_names(|names| names.meta.take().map_or(0, |meta| meta.lost()))
+}
+
+/// Gives up the meta file of a parent process without writing to it. Whether the names' lock could be taken.
+pub(crate) fn forget_meta() -> bool {
+    let Some(mut names) = lock_soon(&NAMES) else { return false };
+    std::mem::forget(names.as_mut().and_then(|names| names.meta.take()));
+    true
 }
 
 #[cfg(test)]

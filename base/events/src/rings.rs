@@ -2,6 +2,7 @@
 
 use crate::control::{Control, Losses};
 use crate::local::{N_LOST_EVENTS, OFF, STATE, detach};
+use crate::lock::lock;
 use crate::meta::Entry;
 use crate::names;
 use crate::record::Record;
@@ -10,7 +11,7 @@ use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How a process records.
 #[derive(Clone, Debug)]
@@ -57,8 +58,13 @@ pub(crate) static SESSION: Mutex<Option<Arc<SessionState>>> = Mutex::new(None);
 /// Set in a forked child: the rings that it inherits belong to the parent.
 pub(crate) static FORKED: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Gives up the calling thread's ring without finishing it: it is that of a parent process.
+pub(crate) fn forget_thread_ring() {
+    // An error means that the thread is ending: it gets no other ring.
+    let _ = THREAD_RING.try_with(|ring| {
+        detach(false);
+        std::mem::forget(ring.borrow_mut().0.take());
+    });
 }
 
 /// A thread's ring, which is marked as finished when the thread ends.

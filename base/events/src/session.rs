@@ -7,9 +7,10 @@
 use crate::clock;
 use crate::control::{Control, ControlError, ELSEWHERE_PREFIX, ENV};
 use crate::local::{OFF, STATE};
+use crate::lock::{lock, lock_soon};
 use crate::meta::{self, Entry};
 use crate::names;
-use crate::rings::{FORKED, Options, SESSION, SessionState, current, lock};
+use crate::rings::{self, FORKED, Options, SESSION, SessionState, current};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -35,6 +36,9 @@ pub enum StartError {
     /// The system cannot start a thread.
     #[error("cannot start the keeper thread: {0}")]
     Keeper(#[source] io::Error),
+    /// Another thread of the parent held a lock when the process forked.
+    #[error("this process cannot record: it was forked while another thread started or stopped recording")]
+    LockedAtFork,
 }
 
 /// The next session's generation.
@@ -220,6 +224,30 @@ fn switch_off_in_forked_children() {
     });
 }
 
+/// Goes on recording in a forked child: with rings of its own, in the folder that its parent recorded into. `None` where
+/// the parent did not record, or this process is no forked child. To be called before the child has further threads.
+///
+/// Slices that were open at the fork are the parent's.
+///
+/// # Errors
+/// As [`start`]; and where another thread of the parent held a lock at the fork, which then stays locked in the child.
+pub fn start_after_fork() -> Result<Option<Session>, StartError> {
+    if !FORKED.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let inherited = lock_soon(&SESSION).ok_or(StartError::LockedAtFork)?.take();
+    if !names::forget_meta() {
+        return Err(StartError::LockedAtFork);
+    }
+    rings::forget_thread_ring();
+    FORKED.store(false, Ordering::Relaxed);
+    let Some(inherited) = inherited else { return Ok(None) };
+    let (trace_dir, options) = (inherited.trace_dir.clone(), inherited.options.clone());
+    // Its files are the parent's to close.
+    std::mem::forget(inherited);
+    start(&trace_dir, options).map(Some)
+}
+
 /// A step that has begun, to be passed to [`end_step`].
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use = "the step ends with end_step"]
@@ -273,10 +301,6 @@ pub fn dump() -> bool {
     })
 }
 
-/// The number of attempts of a panicking thread to take the session's lock, a millisecond apart. Other threads release
-/// the lock soon; where the panicking thread itself holds the lock, no attempt succeeds.
-const PANIC_ATTEMPTS: u32 = 20;
-
 /// Makes a panic log its message and request a dump, from now on in this process.
 fn dump_on_panic() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -298,17 +322,7 @@ fn dump_on_panic() {
 
 /// The running session; `None` also where the panicking thread holds the session's lock.
 fn current_in_panic() -> Option<Arc<SessionState>> {
-    for attempt in 0..PANIC_ATTEMPTS {
-        if attempt > 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        match SESSION.try_lock() {
-            Ok(session) => return session.clone(),
-            Err(std::sync::TryLockError::Poisoned(session)) => return session.into_inner().clone(),
-            Err(std::sync::TryLockError::WouldBlock) => {}
-        }
-    }
-    None
+    lock_soon(&SESSION)?.clone()
 }
 
 fn panic_message(info: &std::panic::PanicHookInfo<'_>) -> String {

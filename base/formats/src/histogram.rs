@@ -129,22 +129,30 @@ impl HistogramBuilder {
     /// The histogram in TensorFlow's form: a run of empty buckets becomes one bucket, with the limit of the run's last
     /// bucket.
     pub fn to_proto(&self) -> HistogramProto {
-        let mut proto = HistogramProto {
+        let next_is_empty = |idx: usize| self.counts.get(idx + 1) == Some(&0);
+        self.proto_of((0..self.counts.len()).filter(|idx| self.counts[*idx] > 0 || !next_is_empty(*idx)))
+    }
+
+    /// The histogram in PyTorch's form: all buckets from the first to the last that have a value, the empty ones between
+    /// them too, and an empty one before them.
+    pub fn to_dense_proto(&self) -> HistogramProto {
+        let is_filled = |count: &u64| *count > 0;
+        let first = self.counts.iter().position(is_filled).unwrap_or(0).saturating_sub(1);
+        let end = self.counts.iter().rposition(is_filled).map_or(0, |last| last + 1);
+        self.proto_of(first..end)
+    }
+
+    fn proto_of(&self, buckets: impl Iterator<Item = usize>) -> HistogramProto {
+        let (bucket_limit, bucket) = buckets.map(|idx| (limit(idx), self.counts[idx] as f64)).unzip();
+        HistogramProto {
             min: self.min,
             max: self.max,
             num: self.num as f64,
             sum: self.sum,
             sum_squares: self.sum_squares,
-            ..HistogramProto::default()
-        };
-        for (idx, &count) in self.counts.iter().enumerate() {
-            let next_is_empty = self.counts.get(idx + 1) == Some(&0);
-            if count > 0 || !next_is_empty {
-                proto.bucket_limit.push(limit(idx));
-                proto.bucket.push(count as f64);
-            }
+            bucket_limit,
+            bucket,
         }
-        proto
     }
 }
 

@@ -28,7 +28,10 @@ pub enum ValueError {
 }
 
 /// Encodes a PNG file of 8 bits per channel.
-pub(super) fn png(pixels: Pixels<'_>) -> Result<Vec<u8>, ValueError> {
+///
+/// # Errors
+/// When the data do not fill width and height.
+pub fn png(pixels: Pixels<'_>) -> Result<Vec<u8>, ValueError> {
     let n_pixels = pixels.width as usize * pixels.height as usize;
     let color = match pixels.data.len().checked_div(n_pixels) {
         Some(1) => png::ColorType::Grayscale,

@@ -9,6 +9,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 /// The trade-off of a writer between delay and throughput.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
+    /// What the event file's name ends with.
+    pub filename_suffix: String,
     /// The longest time that a record waits in the queue.
     pub flush_every: Duration,
     /// The capacity of the queue, bytes.
@@ -19,7 +21,12 @@ pub struct WriterOptions {
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self { flush_every: Duration::from_millis(30), queue_bytes: 16 << 20, max_wait: Duration::from_secs(1) }
+        Self {
+            filename_suffix: String::new(),
+            flush_every: Duration::from_millis(30),
+            queue_bytes: 16 << 20,
+            max_wait: Duration::from_secs(1),
+        }
     }
 }
 

@@ -63,6 +63,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("profiler/cupti", &["events"], &["trace-analysis", "trace-formats", "trace-model", "trace-record", "trace-store"]),
     ("profiler/inject", &["cupti", "events"], &["trace-store"]),
     ("summaries", &["events", "formats", "palette"], &[]),
+    ("python", &["events", "formats", "summaries", "trace-record", "trace-store"], &[]),
     ("query", &["formats", "summaries", "text", "trace-analysis", "trace-formats", "trace-model", "trace-store"], &[]),
     ("query/cluster", &["formats", "query"], &["summaries", "trace-formats", "trace-store"]),
     (

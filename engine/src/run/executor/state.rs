@@ -91,7 +91,7 @@ impl Executions {
 /// A plan that can be run, with the states of steps that ended, for the next ones.
 pub(crate) struct Executable {
     pub plan: Plan,
-    /// Boxed, so that a step moves a pointer.
+    #[expect(clippy::vec_box, reason = "a step moves a pointer instead of some hundred bytes")]
     states: Mutex<Vec<Box<State>>>,
 }
 

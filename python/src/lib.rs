@@ -1,0 +1,22 @@
+//! `stepscope._native`: what the Python package does in Rust.
+//!
+//! - [`event_writer`]: event files, for `stepscope.SummaryWriter`;
+//! - [`recording`]: a process that records itself, and its children;
+//! - [`slices`]: slices, marks, counters and flows; [`sites`] finds their names' ids.
+
+mod event_writer;
+mod recording;
+mod sites;
+mod slices;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::event_writer::{EventWriter, png};
+    #[pymodule_export]
+    use super::recording::{Recording, after_fork_in_child, begin_step, end_step, is_recording, join_recording};
+    #[pymodule_export]
+    use super::slices::{Slice, begin, counter, flow_in, flow_out, mark, next_flow_id, slice};
+}

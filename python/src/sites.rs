@@ -1,0 +1,41 @@
+//! The ids of slices' names. Python passes a string each time: its address finds the id that it had last time.
+
+use events::{SiteId, site};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// How many names are found by their address: a power of two. Others are looked up by their text.
+const N_ENTRIES: usize = 1 << 12;
+
+/// The category of slices that state none.
+pub const CATEGORY: &str = "python";
+
+/// A name that was looked up. Holding it keeps its address from being another's.
+struct Entry {
+    name: Py<PyString>,
+    category: Option<Py<PyString>>,
+    id: SiteId,
+}
+
+static ENTRIES: Mutex<Vec<Option<Entry>>> = Mutex::new(Vec::new());
+
+/// The id of a category and a name. Without a category it is [`CATEGORY`].
+pub fn find(name: &Bound<'_, PyString>, category: Option<&Bound<'_, PyString>>) -> PyResult<SiteId> {
+    let (name_at, category_at) = (name.as_ptr(), category.map(Bound::as_ptr));
+    let idx = (name_at as usize >> 4 ^ category_at.map_or(0, |at| at as usize >> 5)) % N_ENTRIES;
+    let mut entries = ENTRIES.lock();
+    if let Some(Some(entry)) = entries.get(idx)
+        && entry.name.as_ptr() == name_at
+        && entry.category.as_ref().map(Py::as_ptr) == category_at
+    {
+        return Ok(entry.id);
+    }
+    let category_text = category.map(PyStringMethods::to_cow).transpose()?;
+    let id = site(category_text.as_deref().unwrap_or(CATEGORY), &name.to_cow()?);
+    if entries.is_empty() {
+        entries.resize_with(N_ENTRIES, || None);
+    }
+    entries[idx] = Some(Entry { name: name.clone().unbind(), category: category.map(|c| c.clone().unbind()), id });
+    Ok(id)
+}
