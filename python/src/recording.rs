@@ -10,6 +10,9 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use trace_record::{Collector, CollectorOptions};
 
+/// How many recordings this process began, counted from 1.
+pub static N_RECORDINGS: AtomicU32 = AtomicU32::new(1);
+
 /// A recording in progress, with the thread that collects the events of this process and its children.
 #[pyclass(frozen, module = "stepscope._native")]
 pub struct Recording {
@@ -29,6 +32,7 @@ impl Recording {
             let folder = std::path::absolute(&folder)?;
             let collector = Collector::start(&folder, CollectorOptions::default()).map_err(os_error)?;
             let session = events::start(&folder, Options::default()).map_err(os_error)?;
+            N_RECORDINGS.fetch_add(1, Ordering::Relaxed);
             Ok(Recording { folder, pid: std::process::id(), parts: Mutex::new(Some((session, collector))) })
         })
     }
@@ -72,6 +76,7 @@ pub fn after_fork_in_child() -> PyResult<()> {
     let mut joined = JOINED.lock();
     std::mem::forget(joined.take());
     *joined = events::start_after_fork().map_err(os_error)?;
+    N_RECORDINGS.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 

@@ -1,9 +1,14 @@
-//! The ids of slices' names. Python passes a string each time: its address finds the id that it had last time.
+//! The ids of slices' names, and the names of threads. Python passes a string each time: its address finds the id that it had last time.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
 
 use events::{SiteId, site};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+
+use crate::recording::N_RECORDINGS;
 
 /// How many names are found by their address: a power of two. Others are looked up by their text.
 const N_ENTRIES: usize = 1 << 12;
@@ -18,10 +23,28 @@ struct Entry {
     id: SiteId,
 }
 
+thread_local! {
+    /// How many recordings had begun when the thread was prepared for the newest; 0: never.
+    static PREPARED: Cell<u32> = const { Cell::new(0) };
+}
+
 static ENTRIES: Mutex<Vec<Option<Entry>>> = Mutex::new(Vec::new());
+
+/// Gives the thread the name that it has in Python.
+#[cold]
+fn prepare_thread(py: Python<'_>) -> PyResult<()> {
+    PREPARED.set(N_RECORDINGS.load(Ordering::Relaxed));
+    let thread = py.import("threading")?.call_method0("current_thread")?;
+    let name: String = thread.getattr("name")?.extract()?;
+    events::prepare_thread(&name);
+    Ok(())
+}
 
 /// The id of a category and a name. Without a category it is [`CATEGORY`].
 pub fn find(name: &Bound<'_, PyString>, category: Option<&Bound<'_, PyString>>) -> PyResult<SiteId> {
+    if PREPARED.get() != N_RECORDINGS.load(Ordering::Relaxed) {
+        prepare_thread(name.py())?;
+    }
     let (name_at, category_at) = (name.as_ptr(), category.map(Bound::as_ptr));
     let idx = (name_at as usize >> 4 ^ category_at.map_or(0, |at| at as usize >> 5)) % N_ENTRIES;
     let mut entries = ENTRIES.lock();

@@ -102,7 +102,7 @@ def test_all_threads_of_the_process(tmp_path: Path) -> None:
                 pass
 
     with stepscope.record(tmp_path / "trace"):
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        threads = [threading.Thread(target=work, args=(number,), name=f"loader-{number}") for number in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -110,7 +110,9 @@ def test_all_threads_of_the_process(tmp_path: Path) -> None:
     events = events_of(tmp_path / "trace", tmp_path / "out.json")
     for number in range(4):
         assert len(slices(events, f"thread {number}")) == 1000
-    assert len({event["tid"] for number in range(4) for event in slices(events, f"thread {number}")}) == 4
+    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    for number in range(4):
+        assert {names[event["tid"]] for event in slices(events, f"thread {number}")} == {f"loader-{number}"}
 
 
 def child(name: str) -> None:

@@ -339,6 +339,15 @@ def test_audio(tmp_path: Path, shape: tuple[int, ...]) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*amplitudes")
+@pytest.mark.parametrize("dtype", ["float16", "int16", "int64"])
+def test_audio_of_other_types(tmp_path: Path, dtype: str) -> None:
+    lowest = -1.0 if dtype == "float16" else np.iinfo(dtype).min
+    audio = one(tmp_path, lambda w: w.add_audio("a", np.array([1, 0, lowest], dtype))).audio
+    with wave.open(io.BytesIO(audio.encoded_audio_string)) as file:
+        assert np.frombuffer(file.readframes(3), "<i2").tolist() == [32767, 0, -32767]
+
+
 def test_stereo(tmp_path: Path) -> None:
     audio = one(tmp_path, lambda w: w.add_audio("a", [[0.5, -0.5], [1.0, -1.0]], sample_rate=100)).audio
     assert (audio.num_channels, audio.length_frames, audio.sample_rate) == (2, 2, 100)
@@ -377,7 +386,7 @@ def test_text(tmp_path: Path, text: str) -> None:
     same(tmp_path, lambda w: w.add_text("t", text, **STEP))
 
 
-@pytest.mark.parametrize("num_thresholds", [2, 50, 127, 200])
+@pytest.mark.parametrize("num_thresholds", [1, 2, 50, 127, 200])
 @pytest.mark.filterwarnings("ignore:.*thresholds are reduced", "ignore:.*beyond 0..1")
 def test_pr_curve(tmp_path: Path, num_thresholds: int) -> None:
     weights = RNG.random(100)
@@ -811,7 +820,7 @@ BAD: list[tuple[Callable[[SummaryWriter], Any], type[Exception], str]] = [
     (lambda w: w.add_audio("tag", torch.rand(3, 3)), ValueError, "tag: a sound must have the shape"),
     (lambda w: w.add_tensor("tag", np.array(["a"])), TypeError, "tag: expected numbers"),
     (lambda w: w.add_pr_curve("tag", [1, 0], [0.5]), ValueError, "tag: .* do not fit"),
-    (lambda w: w.add_pr_curve("tag", [1], [0.5], num_thresholds=1), ValueError, "tag: .* at least 2"),
+    (lambda w: w.add_pr_curve("tag", [1], [0.5], num_thresholds=0), ValueError, "tag: .* at least 1"),
     (lambda w: w.add_pr_curve_raw("tag", [1], [1], [1], [1], [1], [1, 2]), ValueError, "tag: .* one length"),
     (lambda w: w.add_custom_scalars({"a": {"b": ["Pie", []]}}), ValueError, "'b': its kind must be"),
     (lambda w: w.add_custom_scalars_marginchart(["a"]), ValueError, "3 tags"),
@@ -825,6 +834,10 @@ BAD: list[tuple[Callable[[SummaryWriter], Any], type[Exception], str]] = [
     (lambda w: w.add_embedding(torch.rand(3, 2), ["a"]), ValueError, "1 labels do not fit 3 points"),
     (lambda w: w.add_embedding(torch.rand(3, 2), label_img=torch.rand(2, 3, 4, 4)), ValueError, "2 images do not fit"),
     (lambda w: w.add_embedding(torch.rand(1, 2), [["a"]], metadata_header=["a", "b"]), ValueError, "1 columns"),
+    # What torch asserts may be caught as such.
+    (lambda w: w.add_scalar("tag", torch.rand(3)), AssertionError, "tag: a scalar must have one element"),
+    (lambda w: w.add_image("tag", torch.rand(3, 4, 4), dataformats="CCH"), AssertionError, "tag: dataformats"),
+    (lambda w: w.add_embedding(torch.rand(3, 2), ["a"]), AssertionError, "1 labels do not fit 3 points"),
     (lambda w: w.add_onnx_graph(), TypeError, "path"),
 ]
 
@@ -893,6 +906,41 @@ def test_fork(tmp_path: Path) -> None:
     tags = sorted(event.summary.value[0].tag for event in events(tmp_path))
     assert tags == ["child", "child/text_summary", "parent", "parent"]
     assert sorted(event.summary.value[0].simple_value for event in events(tmp_path / "m_a")) == [1.0, 2.0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_fork_without_close(tmp_path: Path) -> None:
+    writer = SummaryWriter(tmp_path)
+    closed = writer.file_writer
+    writer.close()
+    child = multiprocessing.get_context("fork").Process(target=lambda: writer.add_scalar("child", 2.0))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert [event.summary.value[0].tag for event in events(tmp_path)] == ["child"]
+    with pytest.raises(ValueError, match="closed"):
+        closed.add_summary(b"")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_fork_and_exit(tmp_path: Path) -> None:
+    code = """if True:
+        import os, sys
+        from stepscope.summary import SummaryWriter
+        writer = SummaryWriter(sys.argv[1])
+        for step in range(100):
+            writer.add_scalar("a", 1.0, step)
+        child = os.fork()
+        if child == 0:
+            writer.add_scalar("b", 2.0)
+            sys.exit()
+        os.waitpid(child, 0)
+    """
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert output.stderr == ""
+    assert len(events(tmp_path)) == 101
 
 
 @pytest.mark.parametrize(

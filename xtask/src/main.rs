@@ -26,6 +26,8 @@ cargo xtask COMMAND
   soak             the long versions of the fault tests (kill -9, damaged files, disturbed networks), and 3,000 random programs
                    against TensorFlow; about two hours
   release          the program as it is released, with SQL, clusters and buckets: target folder/released/stepscope-VERSION-MACHINE.tar.gz
+  wheel            the Python package with the program in it, for Linux with glibc 2.28 or newer: built, installed into an
+                   empty environment and tested there: target folder/wheel/stepscope-VERSION-....whl
   gpu [--pack]     checks and measures the GPUs of this machine; --pack: makes target folder/gpu-check, which does it without
                    Rust and without a network
   shots [DIR]      screenshots of every tab in both themes of a real run (default target folder/shots)
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Some("soak") => soak(&mut steps),
         Some("shots") => shots(&mut steps, &rest),
         Some("release") => release(&mut steps),
+        Some("wheel") => python::wheel(&mut steps),
         Some("gpu") => gpu(&mut steps, &rest),
         Some("--help" | "-h" | "help") | None => {
             print!("{HELP}");

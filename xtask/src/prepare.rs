@@ -50,6 +50,9 @@ const PYTHON_PACKAGES: &[&str] = &[
     "pytest==9.2.0",
 ];
 
+/// What builds wheels for older systems than this one.
+const WHEEL_PACKAGES: &[&str] = &["maturin==1.16.0", "cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
+
 /// A server of S3's protocol on this machine, for what is kept in object stores.
 const S3_PACKAGES: &[&str] = &["moto[server]==5.1.15"];
 
@@ -179,6 +182,11 @@ fn data(steps: &mut Steps) -> Result<String, Failed> {
 /// A virtual environment with TensorBoard next to the target folder; returns its python.
 pub fn python(steps: &mut Steps) -> Result<String, Failed> {
     environment(steps, "python", PYTHON_PACKAGES)
+}
+
+/// A python with what builds wheels, in a virtual environment next to the target folder.
+pub fn wheel_tools(steps: &mut Steps) -> Result<String, Failed> {
+    environment(steps, "wheel-tools", WHEEL_PACKAGES)
 }
 
 /// Where the package `onnx` of this python keeps the vectors of its backend tests; nothing where it has none.

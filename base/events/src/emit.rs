@@ -11,7 +11,7 @@ use crate::clock;
 use crate::local::{ENDED, Local, OFF, STATE, SliceFields, count_lost, local, with_session};
 use crate::names::{NodeId, SiteId};
 use crate::record::{Kind, Record, site_word};
-use crate::rings::with_thread_ring;
+use crate::rings::{name_thread, with_thread_ring};
 use std::hash::{BuildHasher, RandomState};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -48,6 +48,13 @@ fn attach_ring(local: &Local, state: u32) -> bool {
 #[must_use]
 pub fn is_on() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
+}
+
+/// Names the calling thread, and gives it its ring now, which otherwise its first slice of a session would wait for. For
+/// threads that Rust did not make: the names of others are known. An empty name changes nothing.
+pub fn prepare_thread(name: &str) {
+    name_thread(name);
+    with_local(|_, _| ());
 }
 
 /// Emits a slice that has ended; `begin` and `end` are time stamps of [`now`](crate::clock::now). In a chain of slices

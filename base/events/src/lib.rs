@@ -46,7 +46,7 @@ pub mod track;
 pub use clock::{Anchor, TicksToNs, now};
 pub use emit::{
     SliceGuard, alloc, counter, counter_for_node, emit_close, emit_close_with_args, emit_event_at, emit_slice, flow_in,
-    flow_out, free, instant, is_on, log, log_value, next_flow_id, open, slice, slice_for_node,
+    flow_out, free, instant, is_on, log, log_value, next_flow_id, open, prepare_thread, slice, slice_for_node,
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};

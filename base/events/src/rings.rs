@@ -71,6 +71,8 @@ pub(crate) fn forget_thread_ring() {
 struct ThreadRing(Option<Arc<RingFile>>);
 
 thread_local! {
+    /// The name that the thread was given for its rings; empty: its name as Rust knows it.
+    static THREAD_NAME: RefCell<String> = const { RefCell::new(String::new()) };
     static THREAD_RING: RefCell<ThreadRing> = const { RefCell::new(ThreadRing(None)) };
 }
 
@@ -81,6 +83,11 @@ impl Drop for ThreadRing {
             ring.finish();
         }
     }
+}
+
+/// Names the calling thread in its rings to come.
+pub(crate) fn name_thread(name: &str) {
+    THREAD_NAME.set(name.to_owned());
 }
 
 /// Creates the calling thread's ring in session `generation` and passes it to `attach`, or `None` where no ring can be
@@ -159,9 +166,10 @@ impl SessionState {
     /// Creates the calling thread's ring and names the thread in the meta file.
     fn create_thread_ring(&self) -> Option<Arc<RingFile>> {
         let (tid, thread) = (thread_id(), std::thread::current());
-        let name = thread.name().unwrap_or_default();
-        let (number, ring) = self.create_ring(tid, name)?;
-        names::append(&Entry::Thread { ring: number, tid, name: name.to_owned() });
+        let given = THREAD_NAME.with_borrow(String::clone);
+        let name = if given.is_empty() { thread.name().unwrap_or_default().to_owned() } else { given };
+        let (number, ring) = self.create_ring(tid, &name)?;
+        names::append(&Entry::Thread { ring: number, tid, name });
         Some(ring)
     }
 

@@ -205,20 +205,58 @@ fn a_forked_child_is_not_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let _session = start(dir.path(), 16);
     numbered::emit(0);
-    // SAFETY: the child only stores to memory, looks at an atomic and exits.
+    in_forked_child(|| {
+        numbered::emit(1);
+        i32::from(events::is_on())
+    });
+    numbered::emit(2);
+    let mut reader = RingReader::open(&the_ring(dir.path())).unwrap();
+    assert_eq!(common::Tail::of(&mut reader).numbers(), [0, 2]);
+}
+
+/// Runs `f` in a forked child, which exits with what it gives.
+fn in_forked_child(f: impl FnOnce() -> i32) {
+    // SAFETY: glibc's allocator works in the child, and the test holds no lock that `f` takes.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        numbered::emit(1);
+        let code = f();
         // SAFETY: ends the child without running the parent's handlers.
-        unsafe { libc::_exit(i32::from(events::is_on())) };
+        unsafe { libc::_exit(code) };
     }
     let mut status = -1;
     // SAFETY: `status` is writable.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     assert_eq!(status, 0);
+}
+
+#[test]
+fn a_forked_child_can_go_on_with_rings_of_its_own() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let _session = start(dir.path(), 16);
+    numbered::emit(0);
+    in_forked_child(|| {
+        let Ok(Some(session)) = events::start_after_fork() else { return 1 };
+        numbered::emit(1);
+        let again = events::start_after_fork();
+        // The child ends as `kill -9` would end it: its ring stays.
+        std::mem::forget(session);
+        i32::from(!events::is_on() || !matches!(again, Ok(None)))
+    });
     numbered::emit(2);
-    let mut reader = RingReader::open(&the_ring(dir.path())).unwrap();
-    assert_eq!(common::Tail::of(&mut reader).numbers(), [0, 2]);
+    let numbers = |path: &std::path::PathBuf| common::Tail::of(&mut RingReader::open(path).unwrap()).numbers();
+    let mut numbers: Vec<Vec<u64>> = rings(dir.path()).iter().map(numbers).collect();
+    numbers.sort();
+    assert_eq!(numbers, [vec![0, 2], vec![1]]);
+}
+
+#[test]
+fn after_a_fork_without_a_recording_nothing_is_recorded() {
+    let _one = one_at_a_time();
+    assert!(matches!(events::start_after_fork(), Ok(None)), "this is no forked child");
+    let dir = tempfile::tempdir().unwrap();
+    drop(start(dir.path(), 16));
+    in_forked_child(|| i32::from(!matches!(events::start_after_fork(), Ok(None)) || events::is_on()));
 }
 
 #[test]

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+class ShapeError(ValueError, AssertionError):
+    """Values of a shape or number that does not fit; PyTorch and tensorboardX raise an AssertionError."""
+
+
 def numpy(purpose: str) -> ModuleType:
     """Imports numpy, or says what needs it."""
     try:
@@ -27,7 +31,7 @@ def to_float(value: Any, tag: str) -> float:
 
     Raises:
         TypeError: If it is not a real number.
-        ValueError: If it has no elements, or several.
+        ShapeError: If it has no elements, or several.
     """
     if isinstance(value, (int, float)):
         return float(value)
@@ -42,7 +46,7 @@ def to_float(value: Any, tag: str) -> float:
             value = value.numpy().item()
     except Exception as error:
         size = tuple(getattr(value, "shape", ()))
-        raise ValueError(f"{tag}: a scalar must have one element, not the shape {size}: {error}") from error
+        raise ShapeError(f"{tag}: a scalar must have one element, not the shape {size}: {error}") from error
     try:
         return float(value)
     except (TypeError, ValueError) as error:

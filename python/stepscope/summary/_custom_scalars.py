@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _messages as messages
+from ._arrays import ShapeError
 from ._protobuf import data, message
 
 Layout = Mapping[str, Mapping[str, Sequence[Any]]]
@@ -30,5 +31,5 @@ def _chart(title: str, kind: str, tags: Sequence[str]) -> bytes:
     if kind != "Margin":
         raise ValueError(f"chart {title!r}: its kind must be 'Multiline' or 'Margin', not {kind!r}")
     if len(tags) != 3:
-        raise ValueError(f"chart {title!r}: a margin chart has 3 tags (value, lower, upper limit), not {len(tags)}")
+        raise ShapeError(f"chart {title!r}: a margin chart has 3 tags (value, lower, upper limit), not {len(tags)}")
     return data(1, title) + message(3, message(1, *(data(number, tag) for number, tag in enumerate(tags, start=1))))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._arrays import numpy, to_numpy
+from ._arrays import ShapeError, numpy, to_numpy
 from ._images import grid, to_png
 
 if TYPE_CHECKING:
@@ -33,18 +33,18 @@ def write_embedding(
         Its entry for `projector_config.pbtxt`, and whether its folder was there already.
 
     Raises:
-        ValueError: If the shapes or numbers of vectors, labels and images do not fit.
+        ShapeError: If the shapes or numbers of vectors, labels and images do not fit.
     """
     vectors = to_numpy(vectors, tag)
     if vectors.ndim != 2:
-        raise ValueError(f"{tag}: the embedding must have two dimensions (points, features), not {vectors.shape}")
+        raise ShapeError(f"{tag}: the embedding must have two dimensions (points, features), not {vectors.shape}")
     images = None if label_img is None else to_numpy(label_img, tag)
     labels = None if metadata is None else _lines(tag, metadata, metadata_header)
     for what, items in (("labels", metadata), ("images", images)):
         if items is not None and len(items) != len(vectors):
-            raise ValueError(f"{tag}: {len(items)} {what} do not fit {len(vectors)} points")
+            raise ShapeError(f"{tag}: {len(items)} {what} do not fit {len(vectors)} points")
     if images is not None and (images.ndim != 4 or images.shape[1] not in (1, 3)):
-        raise ValueError(f"{tag}: label_img must have the shape (points, 1 or 3, height, width), not {images.shape}")
+        raise ShapeError(f"{tag}: label_img must have the shape (points, 1 or 3, height, width), not {images.shape}")
 
     folder = f"{str(global_step).zfill(5)}/{tag.translate(_ENCODED)}"
     path = os.path.join(logdir, folder)
@@ -74,7 +74,7 @@ def _lines(tag: str, metadata: Sequence[Any], header: Sequence[str] | None) -> l
         return [str(label) for label in metadata]
     for row in metadata:
         if len(row) != len(header):
-            raise ValueError(f"{tag}: {len(row)} columns of {row!r} do not fit {len(header)} of metadata_header")
+            raise ShapeError(f"{tag}: {len(row)} columns of {row!r} do not fit {len(header)} of metadata_header")
     return ["\t".join(map(str, row)) for row in (header, *metadata)]
 
 

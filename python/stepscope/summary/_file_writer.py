@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 import threading
 import time
 import weakref
@@ -18,8 +19,7 @@ from . import _messages as messages
 # Held while files are opened, and during a fork, so that no child finds it locked or a file half open.
 opening = threading.RLock()
 _writers: weakref.WeakSet[FileWriter] = weakref.WeakSet()
-# Event files of the parent process: never closed here, as that would write to files that are not ours.
-_of_parent: list[Any] = []
+_finalized_pid = 0  # the process whose `multiprocessing` knows `_flush_all`
 
 
 class Message(Protocol):
@@ -79,6 +79,7 @@ class FileWriter:
             if self.event_writer is None:
                 if self._write_to_disk:
                     self.event_writer = EventWriter(self._log_dir, self._filename_suffix)
+                    _flush_at_end_of_worker()
                 else:
                     self.event_writer = _Null()
                 # Shadows the method below: one call less for each of very many scalars.
@@ -87,9 +88,13 @@ class FileWriter:
 
     def _forget(self) -> None:
         """Leaves the file to the parent process."""
-        _of_parent.append(self.event_writer)
-        self.event_writer = None
-        vars(self).pop("add_scalar", None)
+        if self._is_open():
+            self.event_writer.abandon()
+            self.event_writer = None
+            del vars(self)["add_scalar"]
+
+    def _is_open(self) -> bool:
+        return self.event_writer is not None and not self._closed
 
     def get_logdir(self) -> str:
         """Returns the folder of the event file."""
@@ -165,12 +170,12 @@ class FileWriter:
         Raises:
             OSError: If records could not be written.
         """
-        if self.event_writer is not None and not self._closed:
+        if self._is_open():
             self.event_writer.flush()
 
     def close(self) -> None:
         """Writes what is left and closes the file; what is added later raises a ValueError."""
-        if self.event_writer is not None and not self._closed:
+        if self._is_open():
             self._closed = True
             self.event_writer.close()
 
@@ -198,6 +203,8 @@ class _Null:
 
     def close(self) -> None: ...
 
+    def abandon(self) -> None: ...
+
 
 def _serialised(message: bytes | Message) -> bytes:
     return message if isinstance(message, bytes) else message.SerializeToString()
@@ -211,8 +218,18 @@ def _in_child() -> None:
 
 @atexit.register
 def _flush_all() -> None:
-    for writer in list(_writers):
-        writer.flush()
+    with contextlib.ExitStack() as stack:  # calls all of them, whichever raises
+        for writer in list(_writers):
+            stack.callback(writer.flush)
+
+
+def _flush_at_end_of_worker() -> None:
+    """Has `multiprocessing` flush at the end of a process of its own, which does not call what `atexit` has."""
+    global _finalized_pid
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and _finalized_pid != os.getpid():
+        _finalized_pid = os.getpid()
+        util.Finalize(None, _flush_all, exitpriority=0)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope._native import png
 
 from . import _messages as messages
-from ._arrays import numpy, to_numpy
+from ._arrays import ShapeError, numpy, to_numpy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,9 +73,9 @@ def reorder(values: np.ndarray[Any, Any], dataformats: str, wanted: str, tag: st
     """Transposes from the order of dimensions in `dataformats` to that in `wanted`."""
     letters = dataformats.upper()
     if sorted(letters) != sorted(wanted):
-        raise ValueError(f"{tag}: dataformats must name each of {wanted} once, not {dataformats!r}")
+        raise ShapeError(f"{tag}: dataformats must name each of {wanted} once, not {dataformats!r}")
     if values.ndim != len(letters):
-        raise ValueError(f"{tag}: dataformats={dataformats!r} does not describe values of the shape {values.shape}")
+        raise ShapeError(f"{tag}: dataformats={dataformats!r} does not describe values of the shape {values.shape}")
     return values.transpose([letters.index(letter) for letter in wanted])
 
 

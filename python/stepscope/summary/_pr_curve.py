@@ -52,8 +52,8 @@ def pr_curve_raw(tag: str, rows: tuple[Any, ...], num_thresholds: int) -> bytes:
 
 
 def _checked(tag: str, num_thresholds: int) -> int:
-    if num_thresholds < 2:
-        raise ValueError(f"{tag}: a curve has at least 2 thresholds, not {num_thresholds}")
+    if num_thresholds < 1:
+        raise ValueError(f"{tag}: a curve has at least 1 threshold, not {num_thresholds}")
     if num_thresholds > _MAX_THRESHOLDS:
         warnings.warn(f"{tag}: {num_thresholds} thresholds are reduced to {_MAX_THRESHOLDS}", stacklevel=4)
     return min(num_thresholds, _MAX_THRESHOLDS)

@@ -57,6 +57,8 @@ def audio(tag: str, values: Any, sample_rate: int) -> bytes:
     samples = samples.reshape(-1, 1) if samples.ndim < 2 else samples
     if samples.size == 0 or samples.ndim != 2 or samples.shape[1] > 2:
         raise ValueError(f"{tag}: a sound must have the shape (frames,) or (frames, 2), not {np.shape(values)}")
+    # Integers and half precision would overflow below.
+    samples = samples.astype(np.result_type(samples, np.float32))
     if abs(samples).max() > 1:
         warnings.warn(f"{tag}: amplitudes beyond -1..1 are clipped", stacklevel=3)
         samples = samples.clip(-1, 1)

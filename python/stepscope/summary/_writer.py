@@ -712,15 +712,17 @@ class SummaryWriter:
         Raises:
             OSError: If records could not be written.
         """
-        for writer in list((self.all_writers or {}).values()):
-            writer.flush()
+        with contextlib.ExitStack() as stack:  # calls all of them, whichever raises
+            for writer in list((self.all_writers or {}).values()):
+                stack.callback(writer.flush)
 
     def close(self) -> None:
         """Writes what is left and closes the files. What is added later goes to new files in the same folders."""
         with opening:
             writers, self.file_writer, self.all_writers = self.all_writers or {}, None, None
-        for writer in writers.values():
-            writer.close()
+        with contextlib.ExitStack() as stack:
+            for writer in writers.values():
+                stack.callback(writer.close)
 
     def __enter__(self) -> SummaryWriter:
         return self
