@@ -130,8 +130,10 @@ fn default_capacity(n_rings: usize) -> u32 {
 fn thread_id() -> u32 {
     #[cfg(target_os = "linux")]
     {
+        // The system call: glibc has the function only since 2.30.
         // SAFETY: gettid has no argument and cannot fail.
-        unsafe { libc::gettid() }.cast_unsigned()
+        let tid = unsafe { libc::syscall(libc::SYS_gettid) };
+        tid as u32
     }
     #[cfg(not(target_os = "linux"))]
     {
