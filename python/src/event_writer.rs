@@ -1,10 +1,11 @@
 //! Event files.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use formats::histogram::HistogramBuilder;
 use formats::proto::{Event, Summary, event::What, summary};
-use parking_lot::Mutex;
 use prost::Message;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -15,8 +16,8 @@ use summaries::{Pixels, SummaryWriter, WriterError, WriterOptions};
 #[pyclass(frozen, module = "stepscope._native")]
 pub struct EventWriter {
     path: PathBuf,
-    /// `None` once it is closed.
-    writer: Mutex<Option<SummaryWriter>>,
+    /// `None` once it is closed. Locked only for moments, by who holds the interpreter: never at a fork in another thread.
+    writer: Mutex<Option<Arc<SummaryWriter>>>,
 }
 
 #[pymethods]
@@ -27,12 +28,12 @@ impl EventWriter {
     fn new(logdir: PathBuf, filename_suffix: String) -> PyResult<EventWriter> {
         let options = WriterOptions { filename_suffix, ..WriterOptions::default() };
         let writer = SummaryWriter::create(&logdir, options).map_err(|e| os_error(&e))?;
-        Ok(EventWriter { path: writer.path().to_owned(), writer: Mutex::new(Some(writer)) })
+        Ok(EventWriter { path: writer.path().to_owned(), writer: Mutex::new(Some(Arc::new(writer))) })
     }
 
     #[getter]
-    fn path(&self) -> PathBuf {
-        self.path.clone()
+    fn path(&self) -> OsString {
+        self.path.clone().into_os_string()
     }
 
     /// Adds a number; `walltime` is in seconds since 1970, now if it is `None`.
@@ -67,36 +68,44 @@ impl EventWriter {
     /// Adds a serialised `tensorflow.Summary`.
     #[pyo3(signature = (summary, step, walltime = None))]
     fn add_summary(&self, summary: &[u8], step: i64, walltime: Option<f64>) -> PyResult<()> {
-        self.with(|writer| writer.add_summary_bytes(summary, step, walltime.unwrap_or_else(now)))
+        self.writer()?.add_summary_bytes(summary, step, walltime.unwrap_or_else(now));
+        Ok(())
     }
 
     /// Adds a serialised `tensorflow.Event` as it is.
     fn add_event(&self, event: &[u8]) -> PyResult<()> {
-        self.with(|writer| writer.add_event_bytes(event))
+        self.writer()?.add_event_bytes(event);
+        Ok(())
     }
 
     /// Waits until the file has all records.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.with(SummaryWriter::flush))?.map_err(|e| os_error(&e))
+        let writer = self.writer()?;
+        py.detach(|| writer.flush()).map_err(|e| os_error(&e))
     }
 
     /// Writes what is left and ends. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(writer) = self.writer.lock().take() else { return Ok(()) };
-        py.detach(|| writer.close()).map_err(|e| os_error(&e))
+        let Some(writer) = self.take() else { return Ok(()) };
+        // Where another thread flushes it at this moment, that one ends it.
+        py.detach(|| Arc::try_unwrap(writer).map_or_else(|writer| writer.flush(), SummaryWriter::close))
+            .map_err(|e| os_error(&e))
     }
 
     /// Gives up the file without writing to it: it is that of the process that this one was forked from.
     fn abandon(&self) {
-        std::mem::forget(self.writer.lock().take());
+        std::mem::forget(self.take());
     }
 }
 
 impl EventWriter {
-    fn with<R>(&self, f: impl FnOnce(&SummaryWriter) -> R) -> PyResult<R> {
-        let writer = self.writer.lock();
-        let closed = || PyValueError::new_err(format!("the writer of {} is closed", self.path.display()));
-        writer.as_ref().map(f).ok_or_else(closed)
+    fn writer(&self) -> PyResult<Arc<SummaryWriter>> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        writer.ok_or_else(|| PyValueError::new_err(format!("the writer of {} is closed", self.path.display())))
+    }
+
+    fn take(&self) -> Option<Arc<SummaryWriter>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn add_value(&self, tag: &str, value: summary::value::Value, step: i64, walltime: Option<f64>) -> PyResult<()> {

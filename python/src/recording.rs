@@ -1,11 +1,12 @@
 //! A process that records itself: into a folder of its own choice, or into that of the process that started it.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use events::{Options, Session, SliceGuard, StepMark};
-use parking_lot::Mutex;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use trace_record::{Collector, CollectorOptions};
@@ -38,19 +39,14 @@ impl Recording {
     }
 
     #[getter]
-    fn folder(&self) -> PathBuf {
-        self.folder.clone()
+    fn folder(&self) -> OsString {
+        self.folder.clone().into_os_string()
     }
 
     /// Stops and writes the trace; returns how many events were dropped. Stopping again, or in a forked child, does
     /// nothing.
     fn stop(&self, py: Python<'_>) -> u64 {
-        let Some((session, collector)) = self.parts.lock().take() else { return 0 };
-        if self.pid != std::process::id() {
-            // Its threads are the parent's, which stops it.
-            std::mem::forget((session, collector));
-            return 0;
-        }
+        let Some((session, collector)) = self.take() else { return 0 };
         py.detach(|| {
             drop(session);
             let report = collector.stop();
@@ -58,6 +54,24 @@ impl Recording {
             let _ = trace_store::sealing::seal(&self.folder);
             report.dropped
         })
+    }
+}
+
+impl Recording {
+    /// What is to be stopped, once. Nothing in a forked child: its threads are the parent's, which stops it.
+    fn take(&self) -> Option<(Session, Collector)> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.pid == std::process::id() {
+            return parts;
+        }
+        std::mem::forget(parts);
+        None
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        drop(self.take());
     }
 }
 
@@ -73,7 +87,7 @@ pub fn join_recording() -> PyResult<bool> {
 /// Goes on recording in a forked child.
 #[pyfunction]
 pub fn after_fork_in_child() -> PyResult<()> {
-    let mut joined = JOINED.lock();
+    let mut joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::forget(joined.take());
     *joined = events::start_after_fork().map_err(os_error)?;
     N_RECORDINGS.fetch_add(1, Ordering::Relaxed);

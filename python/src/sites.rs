@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use events::{SiteId, site};
-use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -28,6 +28,7 @@ thread_local! {
     static PREPARED: Cell<u32> = const { Cell::new(0) };
 }
 
+/// Held only by who holds the interpreter, so never at a fork in another thread.
 static ENTRIES: Mutex<Vec<Option<Entry>>> = Mutex::new(Vec::new());
 
 /// Gives the thread the name that it has in Python.
@@ -47,7 +48,7 @@ pub fn find(name: &Bound<'_, PyString>, category: Option<&Bound<'_, PyString>>) 
     }
     let (name_at, category_at) = (name.as_ptr(), category.map(Bound::as_ptr));
     let idx = (name_at as usize >> 4 ^ category_at.map_or(0, |at| at as usize >> 5)) % N_ENTRIES;
-    let mut entries = ENTRIES.lock();
+    let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(Some(entry)) = entries.get(idx)
         && entry.name.as_ptr() == name_at
         && entry.category.as_ref().map(Py::as_ptr) == category_at

@@ -64,9 +64,9 @@ impl Slice {
         category: Option<&Bound<'_, PyString>>,
         args: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Slice> {
-        let is_on = events::is_on();
-        let site = if is_on { sites::find(name, category)? } else { SiteId::OTHER };
-        let args = args.filter(|args| is_on && !args.is_empty()).map(json).transpose()?;
+        // Though nothing is recorded now: it may be entered when that has changed.
+        let site = sites::find(name, category)?;
+        let args = args.filter(|args| events::is_on() && !args.is_empty()).map(json).transpose()?;
         Ok(Slice { site, args: args.unwrap_or_default().into_boxed_str(), open: OfThread::new() })
     }
 
@@ -205,7 +205,7 @@ fn quoted(text: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(serde_json::Value::String(text.str()?.to_string_lossy().into_owned()).to_string())
 }
 
-/// A value as JSON: by Python's `json` where it is neither number nor text, and by its `str` where that does not know it.
+/// A value as JSON: by Python's `json` where it is neither number nor text, and as its `str` where that does not know it.
 fn json_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.is_exact_instance_of::<PyString>() {
         return quoted(value);
@@ -223,8 +223,15 @@ fn json_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
         // JSON has no infinity.
         return if number.value().is_finite() { Ok(value.str()?.to_string()) } else { quoted(value) };
     }
+    // A value that cannot be shown must not stop the program that is recorded.
+    dumped(value).or_else(|_| quoted(value)).or_else(|_| quoted(value.get_type().as_any()))
+}
+
+/// What Python's `json` makes of a value.
+fn dumped(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = value.py();
     let options = PyDict::new(py);
     options.set_item("default", py.get_type::<PyString>())?;
+    options.set_item("allow_nan", false)?;
     py.import("json")?.call_method("dumps", (value,), Some(&options))?.extract()
 }

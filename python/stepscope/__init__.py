@@ -61,12 +61,16 @@ _LAZY = {
     "trace_calls": "stepscope.tracing",
     "traced": "stepscope.tracing",
 }
+_MODULES = ("jax", "keras", "lightning", "metrics", "summary", "torch", "tracing", "transformers")
 
 
 def __getattr__(name: str) -> Any:
     """Imports what not every program needs."""
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(f"stepscope.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
-    return getattr(importlib.import_module(_LAZY[name]), name)
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+    return value

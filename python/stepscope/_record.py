@@ -33,23 +33,27 @@ class record:  # noqa: N801: a context manager, used like a function
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = os.fspath(folder)
         self._recording: _native.Recording | None = None
+        self._has_started = False
 
     def start(self) -> record:
         """Starts recording; `stop` ends it. `with` does both."""
-        if self._recording is not None:
+        if self._has_started:
             raise RuntimeError(f"{self.folder}: this recording has started already")
         outer = os.environ.get(_ENVIRONMENT)
         if outer:
             self.folder = outer
+            self._has_started = True
             return self
         self._recording = _native.Recording(self.folder)
-        self.folder = str(self._recording.folder)
+        self._has_started = True
+        self.folder = self._recording.folder
         os.environ[_ENVIRONMENT] = self.folder
         return self
 
     def stop(self) -> None:
         """Stops recording and completes the trace. Stopping again does nothing."""
         recording, self._recording = self._recording, None
+        self._has_started = False
         if recording is None:
             return
         os.environ.pop(_ENVIRONMENT, None)

@@ -224,4 +224,6 @@ class WatchedDataLoader:
         return len(self._loader)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_loader":  # not set yet: a copy or a pickle is being made
+            raise AttributeError(name)
         return getattr(self._loader, name)

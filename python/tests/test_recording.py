@@ -222,3 +222,47 @@ def test_a_slice_stays_on_its_thread(tmp_path: Path) -> None:
         begun.end()
     assert len(errors) == 1 and "thread" in str(errors[0])
     assert len(slices(events_of(tmp_path / "trace", tmp_path / "out.json"), "here")) == 1
+
+
+def test_a_child_that_ends_as_any_program_leaves_the_recording_to_its_parent(tmp_path: Path) -> None:
+    code = """if True:
+        import os, sys, stepscope
+        recording = stepscope.record(sys.argv[1]).start()
+        pid = os.fork()
+        with stepscope.slice("child" if pid == 0 else "parent"):
+            pass
+        if pid == 0:
+            sys.exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        recording.stop()
+    """
+    run(code, str(tmp_path / "trace"))
+    events = events_of(tmp_path / "trace", tmp_path / "out.json")
+    assert len(slices(events, "child")) == 1 and len(slices(events, "parent")) == 1
+
+
+def test_arguments_that_cannot_be_shown_do_not_stop_the_program(tmp_path: Path) -> None:
+    class Bad:
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    with stepscope.record(tmp_path / "trace"):
+        with stepscope.slice("odd", bad=Bad(), pairs={(1, 2): 3}, nested=[float("nan")], top=float("inf")):
+            pass
+    [odd] = slices(events_of(tmp_path / "trace", tmp_path / "out.json"), "odd")
+    assert odd["args"]["pairs"] == "{(1, 2): 3}" and odd["args"]["nested"] == "[nan]" and odd["args"]["top"] == "inf"
+    assert "Bad" in odd["args"]["bad"]
+
+
+def test_a_slice_made_before_the_recording_has_its_name(tmp_path: Path) -> None:
+    early = stepscope.slice("made early")
+    with stepscope.record(tmp_path / "trace"), early:
+        pass
+    assert len(slices(events_of(tmp_path / "trace", tmp_path / "out.json"), "made early")) == 1
+
+
+def test_modules_are_attributes_of_the_package() -> None:
+    assert stepscope.summary.SummaryWriter is stepscope.SummaryWriter
+    assert stepscope.tracing.traced is stepscope.traced
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        stepscope.nothing  # noqa: B018
