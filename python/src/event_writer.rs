@@ -38,8 +38,8 @@ impl EventWriter {
 
     /// Adds a number; `walltime` is in seconds since 1970, now if it is `None`.
     #[pyo3(signature = (tag, value, step, walltime = None))]
-    fn add_scalar(&self, tag: &str, value: f64, step: i64, walltime: Option<f64>) -> PyResult<()> {
-        self.add_value(tag, summary::value::Value::SimpleValue(value as f32), step, walltime)
+    fn add_scalar(&self, py: Python<'_>, tag: &str, value: f64, step: i64, walltime: Option<f64>) -> PyResult<()> {
+        self.add_value(py, tag, summary::value::Value::SimpleValue(value as f32), step, walltime)
     }
 
     /// Adds the distribution of little-endian doubles in TensorFlow's buckets, as PyTorch writes them. Returns the number of NaN and infinities,
@@ -61,21 +61,20 @@ impl EventWriter {
             histogram.extend(doubles.iter().map(|bytes| f64::from_le_bytes(*bytes)));
             histogram
         });
-        self.add_value(tag, summary::value::Value::Histo(histogram.to_dense_proto()), step, walltime)?;
+        self.add_value(py, tag, summary::value::Value::Histo(histogram.to_dense_proto()), step, walltime)?;
         Ok(histogram.n_nonfinite())
     }
 
     /// Adds a serialised `tensorflow.Summary`.
     #[pyo3(signature = (summary, step, walltime = None))]
-    fn add_summary(&self, summary: &[u8], step: i64, walltime: Option<f64>) -> PyResult<()> {
-        self.writer()?.add_summary_bytes(summary, step, walltime.unwrap_or_else(now));
-        Ok(())
+    fn add_summary(&self, py: Python<'_>, summary: &[u8], step: i64, walltime: Option<f64>) -> PyResult<()> {
+        let walltime = walltime.unwrap_or_else(now);
+        self.add(py, summary.len(), |writer| writer.add_summary_bytes(summary, step, walltime))
     }
 
     /// Adds a serialised `tensorflow.Event` as it is.
-    fn add_event(&self, event: &[u8]) -> PyResult<()> {
-        self.writer()?.add_event_bytes(event);
-        Ok(())
+    fn add_event(&self, py: Python<'_>, event: &[u8]) -> PyResult<()> {
+        self.add(py, event.len(), |writer| writer.add_event_bytes(event))
     }
 
     /// Waits until the file has all records.
@@ -104,16 +103,33 @@ impl EventWriter {
         writer.ok_or_else(|| PyValueError::new_err(format!("the writer of {} is closed", self.path.display())))
     }
 
+    /// Adds a record; other threads of the interpreter go on where that waits for the disk.
+    fn add(&self, py: Python<'_>, n_bytes: usize, add: impl FnOnce(&SummaryWriter) + Send) -> PyResult<()> {
+        let writer = self.writer()?;
+        match writer.has_room(n_bytes) {
+            true => add(&writer),
+            false => py.detach(|| add(&writer)),
+        }
+        Ok(())
+    }
+
     fn take(&self) -> Option<Arc<SummaryWriter>> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn add_value(&self, tag: &str, value: summary::value::Value, step: i64, walltime: Option<f64>) -> PyResult<()> {
+    fn add_value(
+        &self,
+        py: Python<'_>,
+        tag: &str,
+        value: summary::value::Value,
+        step: i64,
+        walltime: Option<f64>,
+    ) -> PyResult<()> {
         let value = summary::Value { tag: tag.to_owned(), value: Some(value), ..summary::Value::default() };
         let what = What::Summary(Summary { value: vec![value] });
         let wall_time = walltime.unwrap_or_else(now);
         let event = Event { wall_time, step, what: Some(what), source_metadata: None };
-        self.add_event(&event.encode_to_vec())
+        self.add_event(py, &event.encode_to_vec())
     }
 }
 

@@ -1,6 +1,6 @@
 """Where `SystemMetrics` reads its values: `/proc`, psutil, NVIDIA's NVML, AMD SMI.
 
-A source has *readers*: functions from nothing to values by tag, each of which may fail without the others. Totals,
+A source has *readers*: functions without arguments that return values by tag, each of which may fail without the others. Totals,
 from which rates are taken, have tags that end in `_total`.
 """
 
@@ -135,7 +135,7 @@ class Psutil(Source):
 
 
 def gpu_sources() -> Iterator[Source]:
-    """Yields a source for each vendor whose library and driver are installed; GPUs are numbered through."""
+    """Yields a source for each vendor whose library and driver are installed; GPUs are numbered consecutively."""
     n_gpus = 0
     for vendor in (Nvidia, Amd):
         try:

@@ -32,7 +32,7 @@ def trace_handler(
     trace.
 
     Args:
-        folder: Where the files go; it is created if need be.
+        folder: Where the files go; it is created if it does not exist.
         worker_name: Distinguishes the processes of a job; `HOST_PID` if not given.
         use_gzip: Whether the files are compressed and end in `.gz`.
 

@@ -32,7 +32,7 @@ def traced(*, name: str | None = None, category: str = "python", args: bool = Fa
 def traced(fn: Any = None, /, *, name: str | None = None, category: str = "python", args: bool = False) -> Any:
     """Makes every call of a function a slice.
 
-    A function that can be suspended (a generator, a coroutine, an async generator) gets one slice for each stretch in
+    A function that can be suspended (a generator, a coroutine, an async generator) gets one slice for each segment in
     which it runs, and a flow arrow from where it was suspended to where it goes on. Tasks of an event loop that take
     turns on a thread therefore never appear nested in each other.
 
@@ -83,7 +83,7 @@ def _wrapper(fn: Callable[..., Any], name: str, category: str, arguments: _Argum
     if inspect.iscoroutinefunction(fn):
 
         async def coroutine(*a: Any, **k: Any) -> Any:
-            return await _Stretches(fn(*a, **k), name, category, arguments(a, k))
+            return await _Segments(fn(*a, **k), name, category, arguments(a, k))
 
         return coroutine
 
@@ -91,27 +91,27 @@ def _wrapper(fn: Callable[..., Any], name: str, category: str, arguments: _Argum
 
         async def async_generator(*a: Any, **k: Any) -> AsyncGenerator[Any, Any]:
             inner = fn(*a, **k)
-            stretches = _Stretches(inner.asend(None), name, category, arguments(a, k), yields=True)
+            segments = _Segments(inner.asend(None), name, category, arguments(a, k), yields=True)
             while True:
                 try:
-                    item = await stretches
+                    item = await segments
                 except StopAsyncIteration:
                     return
                 try:
-                    stretches.inner = inner.asend((yield item))
+                    segments.inner = inner.asend((yield item))
                 except GeneratorExit:
-                    stretches.inner, stretches.yields = inner.aclose(), False
-                    await stretches
+                    segments.inner, segments.yields = inner.aclose(), False
+                    await segments
                     raise
                 except BaseException as error:
-                    stretches.inner = inner.athrow(error)
+                    segments.inner = inner.athrow(error)
 
         return async_generator
 
     if inspect.isgeneratorfunction(fn):
 
         def generator(*a: Any, **k: Any) -> Generator[Any, Any, Any]:
-            return (yield from _Stretches(fn(*a, **k), name, category, arguments(a, k)))
+            return (yield from _Segments(fn(*a, **k), name, category, arguments(a, k)))
 
         return generator
 
@@ -130,8 +130,8 @@ def _wrapper(fn: Callable[..., Any], name: str, category: str, arguments: _Argum
     return function
 
 
-class _Stretches:
-    """One call of a function that can be suspended: runs it to its end with a slice for each stretch.
+class _Segments:
+    """One call of a function that can be suspended: runs it to its end with a slice for each segment.
 
     Args:
         inner: The generator or coroutine, or an awaitable of an async generator (`asend`, `athrow`, `aclose`).

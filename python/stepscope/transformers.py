@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+import warnings
 from typing import Any
 
 from stepscope import _native
@@ -133,8 +134,12 @@ class StepscopeCallback(TrainerCallback):
             tag = f"{prefix}/{rest}" if prefix in ("eval", "test") and rest else f"train/{name}"
             if isinstance(value, str):
                 writer.add_text(tag, value, state.global_step)
-            else:
+                continue
+            try:
                 writer.add_scalar(tag, value, state.global_step)
+            except (TypeError, ValueError) as error:
+                # A log is no reason to end a training.
+                warnings.warn(f"not logged: {error}", RuntimeWarning, stacklevel=2)
 
     def _begin_evaluation(self, control: TrainerControl) -> None:
         # The trainer evaluates next; no callback of its own tells it.

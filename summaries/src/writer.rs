@@ -114,6 +114,11 @@ impl SummaryWriter {
         self.add_event_bytes(&event.encode_to_vec());
     }
 
+    /// Whether a record of so many bytes is added without a wait for the disk.
+    pub fn has_room(&self, n_bytes: usize) -> bool {
+        self.queue.has_room(n_bytes)
+    }
+
     /// Adds a serialised `Event` as it is.
     pub fn add_event_bytes(&self, event: &[u8]) {
         self.queue.push(event);

@@ -85,6 +85,7 @@ fn package(steps: &mut Steps) -> Result<String, Failed> {
     steps.cargo("extension module", &["build", "--release", "--package", "stepscope-python"], &[])?;
     let built = prepare::target_folder().join("release/lib_native.so").display().to_string();
     let folder = prepare::target_folder().join("python-package").display().to_string();
+    steps.run("folder of an earlier run", "rm", &["-rf", &folder], &[])?;
     steps.run("folder", "mkdir", &["-p", &folder], &[])?;
     steps.run("package", "cp", &["-r", "python/stepscope", &folder], &[])?;
     steps.run("extension module", "cp", &[&built, &format!("{folder}/stepscope/_native.abi3.so")], &[])?;

@@ -40,7 +40,7 @@ class FileWriter:
         >>> writer.file_writer.add_summary(summary, global_step=3)  # a tensorboard.compat.proto.summary_pb2.Summary
 
     Args:
-        log_dir: The folder; it is created if need be.
+        log_dir: The folder; it is created if it does not exist.
         max_queue: Accepted for compatibility: records never wait for others.
         flush_secs: Accepted for compatibility: records never wait for longer than 100 ms.
         filename_suffix: What the name of the file ends in.
@@ -48,7 +48,7 @@ class FileWriter:
 
     Raises:
         OSError: If the folder or the file cannot be created.
-        ValueError: If `log_dir` is an address in a network.
+        ValueError: If `log_dir` is a URL.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class FileWriter:
     ) -> None:
         self._log_dir = str(log_dir)
         if "://" in self._log_dir:
-            raise ValueError(f"log_dir must be a folder of the file system (mount it if need be), not {self._log_dir}")
+            raise ValueError(f"log_dir must be a folder of the file system (mount it first), not {self._log_dir}")
         self._filename_suffix = filename_suffix
         self._write_to_disk = write_to_disk
         self.event_writer: Any = None

@@ -51,7 +51,7 @@ def value(tag: str, content: bytes = b"", metadata: bytes = b"", suffix: str = "
 
 
 def metadata(plugin: str = "", content: bytes = b"", display_name: str = "", description: str = "") -> bytes:
-    """The metadata of a value: the plugin that shows it, what that plugin wants to know, and texts for people."""
+    """The metadata of a value: the plugin that shows it, that plugin's content, and the display texts."""
     plugin_data = message(1, data(1, plugin), data(2, content)) if plugin else b""
     return message(9, plugin_data, data(2, display_name), data(3, description))
 

@@ -45,7 +45,7 @@ class SummaryWriter:
         ...         writer.add_scalar("loss", 1 / (step + 1), step)
 
     Args:
-        log_dir: The folder of the event file; it is created if need be. By default, it is
+        log_dir: The folder of the event file; it is created if it does not exist. By default, it is
             `runs/DATE_TIME_HOST`, so that every run has its own.
         comment: What is appended to the default `log_dir`.
         purge_step: The step at which a crashed run goes on: TensorBoard drops what the folder has from there on.
@@ -58,7 +58,7 @@ class SummaryWriter:
 
     Raises:
         OSError: If the folder or the file cannot be created.
-        ValueError: If `log_dir` is an address in a network, or Comet is to be used.
+        ValueError: If `log_dir` is a URL, or Comet is to be used.
     """
 
     def __init__(

@@ -1,10 +1,13 @@
 //! The queue between a training program and the thread that writes its event file: framed records, bounded by bytes.
+//!
+//! With the locks of `std`: those of `parking_lot` share a table, which in a forked child may stay locked for ever.
 
-use std::{io, sync::Arc, time::Duration};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use events::clock;
 use formats::{event_file::EventFile, tfrecord::append_record};
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// The trade-off of a writer between delay and throughput.
 #[derive(Debug, Clone)]
@@ -68,11 +71,24 @@ impl Queue {
         Self { options, state: Mutex::default(), work: Condvar::new(), progress: Condvar::new() }
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An empty queue has room for a record of any size.
+    fn fits(&self, state: &State, n_bytes: usize) -> bool {
+        state.bytes.is_empty() || state.bytes.len() + n_bytes <= self.options.queue_bytes
+    }
+
+    /// Whether a record of so many bytes would be queued without a wait.
+    pub fn has_room(&self, n_bytes: usize) -> bool {
+        self.fits(&self.lock(), n_bytes)
+    }
+
     /// Queues a record. Waits while the queue is full, at most `max_wait`; then drops and counts the record.
     pub fn push(&self, record: &[u8]) {
-        let mut state = self.state.lock();
-        let has_room = self.wait_for_room(&mut state, record.len());
-        if state.is_closed || !has_room {
+        let mut state = self.wait_for_room(record.len());
+        if state.is_closed || !self.fits(&state, record.len()) {
             state.lose(1, io::Error::new(io::ErrorKind::WouldBlock, "the disk was too slow and the queue full"));
             return;
         }
@@ -86,45 +102,43 @@ impl Queue {
         }
     }
 
-    /// Waits for room for `n` bytes; returns whether there is any. An empty queue has room for a record of any size.
-    fn wait_for_room(&self, state: &mut MutexGuard<'_, State>, n: usize) -> bool {
-        let fits = |state: &State| state.bytes.is_empty() || state.bytes.len() + n <= self.options.queue_bytes;
-        if fits(state) {
-            return true;
+    /// Waits for room for a record, at most `max_wait`.
+    fn wait_for_room(&self, n_bytes: usize) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        if self.fits(&state, n_bytes) {
+            return state;
         }
         let begin_ns = clock::mono_now();
-        while !fits(state) {
-            let waited = Duration::from_nanos((clock::mono_now() - begin_ns).max(0) as u64);
-            let Some(left) = self.options.max_wait.checked_sub(waited).filter(|left| !left.is_zero()) else {
-                return false;
-            };
+        while !self.fits(&state, n_bytes)
+            && let Some(left) = left(self.options.max_wait, begin_ns)
+        {
             state.is_urgent = true;
             self.work.notify_one();
-            self.progress.wait_for(state, left);
+            state = self.progress.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        true
+        state
     }
 
     /// Waits until all records that are queued now are written or lost.
     pub fn flush(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let n_queued = state.n_queued;
         while state.n_finished < n_queued {
             state.is_urgent = true;
             self.work.notify_one();
-            self.progress.wait(&mut state);
+            state = self.progress.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Refuses further records; the thread writes the queued ones and ends.
     pub fn close(&self) {
-        self.state.lock().is_closed = true;
+        self.lock().is_closed = true;
         self.work.notify_one();
     }
 
     /// The number of records that are missing in the file, and the first error.
     pub fn lost(&self) -> Option<(u64, Arc<io::Error>)> {
-        let state = self.state.lock();
+        let state = self.lock();
         state.first_error.as_ref().map(|error| (state.n_lost, error.clone()))
     }
 
@@ -134,7 +148,7 @@ impl Queue {
         while let Some(n_records) = self.take_batch(&mut batch) {
             let result = file.write(&batch);
             batch.clear();
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             state.n_finished += n_records;
             if let Err(error) = result {
                 state.lose(n_records, error);
@@ -147,18 +161,19 @@ impl Queue {
     /// Waits `flush_every` for further records after the first, then swaps the queued records into `batch`; returns
     /// their number, `None` at the end.
     fn take_batch(&self, batch: &mut Vec<u8>) -> Option<u64> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         while state.n_records == 0 {
             if state.is_closed {
                 return None;
             }
-            self.work.wait(&mut state);
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let begin_ns = clock::mono_now();
-        while !state.is_urgent && !state.is_closed {
-            let waited = Duration::from_nanos((clock::mono_now() - begin_ns).max(0) as u64);
-            let Some(left) = self.options.flush_every.checked_sub(waited).filter(|left| !left.is_zero()) else { break };
-            self.work.wait_for(&mut state, left);
+        while !state.is_urgent
+            && !state.is_closed
+            && let Some(left) = left(self.options.flush_every, begin_ns)
+        {
+            state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         state.is_urgent = false;
         std::mem::swap(&mut state.bytes, batch);
@@ -167,4 +182,10 @@ impl Queue {
         self.progress.notify_all();
         Some(n_records)
     }
+}
+
+/// What is left of a duration that began at `begin_ns` of [`clock::mono_now`]; `None` at its end.
+fn left(of: Duration, begin_ns: i64) -> Option<Duration> {
+    let waited = Duration::from_nanos((clock::mono_now() - begin_ns).max(0) as u64);
+    of.checked_sub(waited).filter(|left| !left.is_zero())
 }
