@@ -11,6 +11,8 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use trace_record::{Collector, CollectorOptions};
 
+use crate::sites;
+
 /// How many recordings this process began, counted from 1.
 pub static N_RECORDINGS: AtomicU32 = AtomicU32::new(1);
 
@@ -112,16 +114,19 @@ thread_local! {
     static STEP: RefCell<Option<Step>> = const { RefCell::new(None) };
 }
 
-/// Begins a training step of this thread; `step` is its number on the axis of summaries.
+/// Begins a training step of this thread; `step` is its number on the axis of summaries, that of the step in this process,
+/// from 0, if it is `None`.
 #[pyfunction]
 #[pyo3(signature = (step = None, name = "train"))]
-pub fn begin_step(step: Option<i64>, name: &str) {
+pub fn begin_step(py: Python<'_>, step: Option<i64>, name: &str) -> PyResult<()> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     end_step();
+    sites::prepare_thread(py)?;
     let mark = events::begin_step();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let slice = events::slice(events::site("step", name));
-    STEP.set(Some(Step { mark, slice, number, summary_step: step.unwrap_or(-1) }));
+    STEP.set(Some(Step { mark, slice, number, summary_step: step.unwrap_or(i64::from(number) - 1) }));
+    Ok(())
 }
 
 /// Ends the step that [`begin_step`] began, if there is one.

@@ -31,9 +31,17 @@ thread_local! {
 /// Held only by who holds the interpreter, so never at a fork in another thread.
 static ENTRIES: Mutex<Vec<Option<Entry>>> = Mutex::new(Vec::new());
 
-/// Gives the thread the name that it has in Python.
+/// Gives the thread the name that it has in Python, once for each recording: before its first event.
+#[inline]
+pub fn prepare_thread(py: Python<'_>) -> PyResult<()> {
+    match PREPARED.get() == N_RECORDINGS.load(Ordering::Relaxed) {
+        true => Ok(()),
+        false => name_thread(py),
+    }
+}
+
 #[cold]
-fn prepare_thread(py: Python<'_>) -> PyResult<()> {
+fn name_thread(py: Python<'_>) -> PyResult<()> {
     PREPARED.set(N_RECORDINGS.load(Ordering::Relaxed));
     let thread = py.import("threading")?.call_method0("current_thread")?;
     let name: String = thread.getattr("name")?.extract()?;
@@ -43,9 +51,7 @@ fn prepare_thread(py: Python<'_>) -> PyResult<()> {
 
 /// The id of a category and a name. Without a category it is [`CATEGORY`].
 pub fn find(name: &Bound<'_, PyString>, category: Option<&Bound<'_, PyString>>) -> PyResult<SiteId> {
-    if PREPARED.get() != N_RECORDINGS.load(Ordering::Relaxed) {
-        prepare_thread(name.py())?;
-    }
+    prepare_thread(name.py())?;
     let (name_at, category_at) = (name.as_ptr(), category.map(Bound::as_ptr));
     let idx = (name_at as usize >> 4 ^ category_at.map_or(0, |at| at as usize >> 5)) % N_ENTRIES;
     let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -100,8 +100,10 @@ class _Open:
         self.call = call
         self.is_backward = is_backward
         self.inputs = {(id(tensor), tensor._version) for tensor in inputs}
-        category = "module.backward" if is_backward else "module.forward"
-        self.slice = _native.begin(call.hooks.name, category, module=call.hooks.class_name)
+        hooks = call.hooks
+        # Tables show names without their categories.
+        name, category = (hooks.backward_name, "module.backward") if is_backward else (hooks.name, "module.forward")
+        self.slice = _native.begin(name, category, module=hooks.class_name)
 
 
 class _Thread(threading.local):
@@ -123,6 +125,7 @@ class _ModuleHooks:
     def __init__(self, slices: ModuleSlices | None, name: str, class_name: str, is_root: bool) -> None:
         self.slices = slices
         self.name = name
+        self.backward_name = f"{name} backward"
         self.class_name = class_name
         self.is_root = is_root
 

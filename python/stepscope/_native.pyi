@@ -76,7 +76,7 @@ def next_flow_id() -> int:
     """An id for an arrow, which no other process of the recording uses at the same time."""
 
 def begin_step(step: int | None = None, name: str = "train") -> None:
-    """Begins a step of training in this thread; `step` is its number in the log."""
+    """Begins a step of training in this thread; `step` is its number in the log, by default counted from 0."""
 
 def end_step() -> None:
     """Ends the step that `begin_step` began."""

@@ -77,7 +77,7 @@ def watch(
     """Makes slices of what a training loop does, from now until `remove` or the end of the `with` block.
 
     - The forward and backward pass of every module, named by its path in the model such as `layers.0.attention`
-      (the model itself by its class), with the categories `module.forward` and `module.backward`. A module that is
+      (the model itself by its class; ` backward` follows), with the categories `module.forward` and `module.backward`. A module that is
       used under several paths has the first.
     - `optimizer.step`, named such as `AdamW.step`, with the category `optimizer`.
     - The waits for the next batch, `wait for data` with the category `data`, if the loop iterates over

@@ -91,6 +91,7 @@ def test_marks_counters_flows_and_steps(tmp_path: Path) -> None:
     counts = [event["args"] for event in events if event["ph"] == "C" and event["name"] == "rows"]
     assert [value for args in counts for value in args.values()] == [0.0, 10.0]
     assert {event["ph"] for event in events if event["name"] == "hand over"} == {"s", "f"}
+    assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {"MainThread"}
     steps = [event for event in events if event.get("cat") == "step"]
     assert len(steps) == 2 and steps[0]["name"] == "train"
 
