@@ -13,9 +13,6 @@ use trace_record::{Collector, CollectorOptions};
 
 use crate::sites;
 
-/// How many recordings this process began, counted from 1.
-pub static N_RECORDINGS: AtomicU32 = AtomicU32::new(1);
-
 /// A recording in progress, with the thread that collects the events of this process and its children.
 #[pyclass(frozen, module = "stepscope._native")]
 pub struct Recording {
@@ -35,7 +32,7 @@ impl Recording {
             let folder = std::path::absolute(&folder)?;
             let collector = Collector::start(&folder, CollectorOptions::default()).map_err(os_error)?;
             let session = events::start(&folder, Options::default()).map_err(os_error)?;
-            N_RECORDINGS.fetch_add(1, Ordering::Relaxed);
+            sites::N_RECORDINGS.fetch_add(1, Ordering::Relaxed);
             Ok(Recording { folder, pid: std::process::id(), parts: Mutex::new(Some((session, collector))) })
         })
     }
@@ -92,7 +89,7 @@ pub fn after_fork_in_child() -> PyResult<()> {
     let mut joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::forget(joined.take());
     *joined = events::start_after_fork().map_err(os_error)?;
-    N_RECORDINGS.fetch_add(1, Ordering::Relaxed);
+    sites::N_RECORDINGS.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 

@@ -1,14 +1,12 @@
 //! The ids of slices' names, and the names of threads. Python passes a string each time: its address finds the id that it had last time.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use events::{SiteId, site};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-
-use crate::recording::N_RECORDINGS;
 
 /// How many names are found by their address: a power of two. Others are looked up by their text.
 const N_ENTRIES: usize = 1 << 12;
@@ -22,6 +20,9 @@ struct Entry {
     category: Option<Py<PyString>>,
     id: SiteId,
 }
+
+/// How many recordings this process began, counted from 1.
+pub static N_RECORDINGS: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
     /// How many recordings had begun when the thread was prepared for the newest; 0: never.
