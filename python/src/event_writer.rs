@@ -16,7 +16,7 @@ use summaries::{Pixels, SummaryWriter, WriterError, WriterOptions};
 #[pyclass(frozen, module = "stepscope._native")]
 pub struct EventWriter {
     path: PathBuf,
-    /// `None` once it is closed. Locked only for moments, by who holds the interpreter: never at a fork in another thread.
+    /// `None` once it is closed. Locked only while the interpreter lock (GIL) is held, so never by another thread at a fork.
     writer: Mutex<Option<Arc<SummaryWriter>>>,
 }
 
@@ -86,7 +86,7 @@ impl EventWriter {
     /// Writes what is left and ends. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let Some(writer) = self.take() else { return Ok(()) };
-        // Where another thread flushes it at this moment, that one ends it.
+        // If another thread is flushing it, the file is closed when that ends.
         py.detach(|| Arc::try_unwrap(writer).map_or_else(|writer| writer.flush(), SummaryWriter::close))
             .map_err(|e| os_error(&e))
     }
@@ -103,7 +103,7 @@ impl EventWriter {
         writer.ok_or_else(|| PyValueError::new_err(format!("the writer of {} is closed", self.path.display())))
     }
 
-    /// Adds a record; other threads of the interpreter go on where that waits for the disk.
+    /// Adds a record. Releases the interpreter lock (GIL) if that has to wait for the disk.
     fn add(&self, py: Python<'_>, n_bytes: usize, add: impl FnOnce(&SummaryWriter) + Send) -> PyResult<()> {
         let writer = self.writer()?;
         match writer.has_room(n_bytes) {

@@ -29,7 +29,7 @@ thread_local! {
     static PREPARED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Held only by who holds the interpreter, so never at a fork in another thread.
+/// Locked only while the interpreter lock (GIL) is held, so never by another thread at a fork.
 static ENTRIES: Mutex<Vec<Option<Entry>>> = Mutex::new(Vec::new());
 
 /// Gives the thread the name that it has in Python, once for each recording: before its first event.

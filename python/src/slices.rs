@@ -18,7 +18,7 @@ pub struct Slice {
     open: OfThread,
 }
 
-/// What is open of a slice: several, where one object was entered again before it was left.
+/// The open slices of one object: more than one if it was entered again before it was left.
 struct OfThread {
     /// Identifies the thread.
     thread: usize,
@@ -108,7 +108,7 @@ impl Slice {
     }
 }
 
-/// A slice, to be entered: `with slice("load"):`.
+/// A slice that a `with` statement begins and ends: `with slice("load"):`.
 #[pyfunction]
 #[pyo3(signature = (name, /, category = None, **args))]
 pub fn slice(

@@ -31,7 +31,7 @@ from stepscope._native import (
     is_recording,
     mark,
     next_flow_id,
-    slice,  # noqa: A004: `stepscope.slice` is what it is called by
+    slice,  # noqa: A004: users write `stepscope.slice`
 )
 from stepscope._record import record
 

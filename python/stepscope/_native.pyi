@@ -49,7 +49,7 @@ class Slice:
 
 def is_recording() -> bool: ...
 def slice(name: str, /, category: str | None = None, **args: object) -> Slice:
-    """A slice, to be entered: `with slice("load", batch=3):`. Its thread's events are its own.
+    """A slice that a `with` statement begins and ends, on one thread: `with slice("load", batch=3):`.
 
     Args:
         name: What the slice is called. A limited number of names: put what varies into `args`.
