@@ -19,6 +19,8 @@ struct Entry {
     name: Py<PyString>,
     category: Option<Py<PyString>>,
     id: SiteId,
+    /// What [`store_object`] stored.
+    object: Option<Py<PyAny>>,
 }
 
 /// How many recordings this process began, counted from 1.
@@ -53,20 +55,61 @@ fn name_thread(py: Python<'_>) -> PyResult<()> {
 /// The id of a category and a name. Without a category it is [`CATEGORY`].
 pub fn find(name: &Bound<'_, PyString>, category: Option<&Bound<'_, PyString>>) -> PyResult<SiteId> {
     prepare_thread(name.py())?;
+    with_entry(name, category, |entry| entry.id)
+}
+
+/// The object that was [stored](store_object) for a category and a name, if nobody else holds it.
+pub fn unused_object<'py>(
+    name: &Bound<'py, PyString>,
+    category: Option<&Bound<'py, PyString>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = name.py();
+    prepare_thread(py)?;
+    with_entry(name, category, |entry| {
+        let object = entry.object.as_ref()?.bind(py);
+        // SAFETY: the object is alive, and the thread has the interpreter lock.
+        (unsafe { pyo3::ffi::Py_REFCNT(object.as_ptr()) } == 1).then(|| object.clone())
+    })
+}
+
+/// Stores an object for the next [`unused_object`].
+pub fn store_object(
+    name: &Bound<'_, PyString>,
+    category: Option<&Bound<'_, PyString>>,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let replaced = with_entry(name, category, |entry| entry.object.replace(object.clone().unbind()))?;
+    drop(replaced);
+    Ok(())
+}
+
+/// Gives the entry of a name to `read`; makes it where there is none.
+#[inline]
+fn with_entry<T>(
+    name: &Bound<'_, PyString>,
+    category: Option<&Bound<'_, PyString>>,
+    read: impl FnOnce(&mut Entry) -> T,
+) -> PyResult<T> {
     let (name_at, category_at) = (name.as_ptr(), category.map(Bound::as_ptr));
     let idx = (name_at as usize >> 4 ^ category_at.map_or(0, |at| at as usize >> 5)) % N_ENTRIES;
     let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(Some(entry)) = entries.get(idx)
+    if let Some(Some(entry)) = entries.get_mut(idx)
         && entry.name.as_ptr() == name_at
         && entry.category.as_ref().map(Py::as_ptr) == category_at
     {
-        return Ok(entry.id);
+        return Ok(read(entry));
     }
     let category_text = category.map(PyStringMethods::to_cow).transpose()?;
     let id = site(category_text.as_deref().unwrap_or(CATEGORY), &name.to_cow()?);
     if entries.is_empty() {
         entries.resize_with(N_ENTRIES, || None);
     }
-    entries[idx] = Some(Entry { name: name.clone().unbind(), category: category.map(|c| c.clone().unbind()), id });
-    Ok(id)
+    let category = category.map(|category| category.clone().unbind());
+    let mut entry = Entry { name: name.clone().unbind(), category, id, object: None };
+    let value = read(&mut entry);
+    let replaced = entries[idx].replace(entry);
+    drop(entries);
+    // Without the lock: what it held may run code of Python when it goes.
+    drop(replaced);
+    Ok(value)
 }

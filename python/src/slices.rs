@@ -1,6 +1,6 @@
 //! Slices, marks, counters and flows of the calling thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use events::{SiteId, SliceGuard};
 use pyo3::exceptions::PyRuntimeError;
@@ -21,22 +21,34 @@ pub struct Slice {
 /// The open slices of one object: more than one if it was entered again before it was left.
 struct OfThread {
     /// Identifies the thread.
-    thread: usize,
+    thread: Cell<usize>,
     guards: RefCell<(Option<SliceGuard>, Vec<SliceGuard>)>,
 }
 
-// SAFETY: only `OfThread::guards` and `drop` access the cell, on the thread that made it alone.
+// SAFETY: only `OfThread::guards` and `drop` access the guards, on the thread that made it alone; `thread` is set while
+// nobody else has the object.
 unsafe impl Send for OfThread {}
 // SAFETY: as above.
 unsafe impl Sync for OfThread {}
 
 impl OfThread {
     fn new() -> OfThread {
-        OfThread { thread: this_thread(), guards: RefCell::default() }
+        OfThread { thread: Cell::new(this_thread()), guards: RefCell::default() }
+    }
+
+    /// Gives an object that nobody holds to this thread. A slice that was left open ends as if the object had gone.
+    fn begin_anew(&self) {
+        let is_open = self.guards.borrow().0.is_some();
+        let old = OfThread { thread: self.thread.clone(), guards: RefCell::default() };
+        if is_open {
+            old.guards.swap(&self.guards);
+        }
+        drop(old);
+        self.thread.set(this_thread());
     }
 
     fn guards(&self) -> PyResult<&RefCell<(Option<SliceGuard>, Vec<SliceGuard>)>> {
-        match self.thread == this_thread() {
+        match self.thread.get() == this_thread() {
             true => Ok(&self.guards),
             false => Err(PyRuntimeError::new_err("a slice begins and ends on the thread that made it")),
         }
@@ -45,7 +57,7 @@ impl OfThread {
 
 impl Drop for OfThread {
     fn drop(&mut self) {
-        if self.thread != this_thread() {
+        if self.thread.get() != this_thread() {
             // They would end in this thread's ring.
             std::mem::forget(self.guards.take());
         }
@@ -70,13 +82,15 @@ impl Slice {
         Ok(Slice { site, args: args.unwrap_or_default().into_boxed_str(), open: OfThread::new() })
     }
 
-    fn open(&self) -> PyResult<()> {
+    /// Begins it.
+    pub fn open(&self) -> PyResult<()> {
         let (newest, others) = &mut *self.open.guards()?.borrow_mut();
         others.extend(newest.replace(events::slice(self.site)));
         Ok(())
     }
 
-    fn close(&self) -> PyResult<()> {
+    /// Ends what was begun last.
+    pub fn close(&self) -> PyResult<()> {
         let (newest, others) = &mut *self.open.guards()?.borrow_mut();
         match std::mem::replace(newest, others.pop()) {
             Some(guard) if !self.args.is_empty() => events::emit_close_with_args(guard, events::now(), &self.args),
@@ -88,35 +102,29 @@ impl Slice {
 
 #[pymethods]
 impl Slice {
-    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        slf.get().open()?;
-        Ok(slf)
-    }
-
-    fn __exit__(
-        &self,
-        _kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close()
-    }
-
     /// Ends what [`begin`] began. Ending again does nothing.
     fn end(&self) -> PyResult<()> {
         self.close()
     }
 }
 
-/// A slice that a `with` statement begins and ends: `with slice("load"):`.
-#[pyfunction]
-#[pyo3(signature = (name, /, category = None, **args))]
-pub fn slice(
-    name: &Bound<'_, PyString>,
-    category: Option<&Bound<'_, PyString>>,
-    args: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Slice> {
-    Slice::new(name, category, args)
+/// A slice that a `with` statement begins and ends. One without arguments is the object that was made for its name before,
+/// if nobody holds it any more: to make an object costs more than all else that a slice does.
+pub fn slice<'py>(
+    name: &Bound<'py, PyString>,
+    category: Option<&Bound<'py, PyString>>,
+    args: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if args.is_some_and(|args| !args.is_empty()) {
+        return Ok(Bound::new(name.py(), Slice::new(name, category, args)?)?.into_any());
+    }
+    if let Some(unused) = sites::unused_object(name, category)? {
+        unused.cast_exact::<Slice>()?.get().open.begin_anew();
+        return Ok(unused);
+    }
+    let made = Bound::new(name.py(), Slice::new(name, category, None)?)?.into_any();
+    sites::store_object(name, category, &made)?;
+    Ok(made)
 }
 
 /// Begins a slice; its `end` ends it, in the same thread.

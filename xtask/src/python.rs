@@ -81,7 +81,7 @@ pub fn test(
 }
 
 /// Builds the package next to the target folder; gives the folder to import it from.
-fn package(steps: &mut Steps) -> Result<String, Failed> {
+pub fn package(steps: &mut Steps) -> Result<String, Failed> {
     steps.cargo("extension module", &["build", "--release", "--package", "stepscope-python"], &[])?;
     let built = prepare::target_folder().join("release/lib_native.so").display().to_string();
     let folder = prepare::target_folder().join("python-package").display().to_string();

@@ -22,6 +22,7 @@ mod nn;
 #[cfg(feature = "engine")]
 mod peer;
 mod profiler;
+mod python;
 mod report;
 mod sealed;
 #[cfg(feature = "query")]
@@ -44,6 +45,7 @@ struct Bench {
 
 const BENCHES: &[Bench] = &[
     Bench { name: "events", about: "ns per slice, against bare time stamps and other tracers", run: events::run },
+    Bench { name: "python", about: "ns per slice in Python, against other tracers of Python", run: python::run },
     #[cfg(feature = "engine")]
     Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
     #[cfg(feature = "engine")]
