@@ -87,6 +87,9 @@ const CLIENT_PACKAGES: &[&str] = &[
     "filelock==4.2.12",
 ];
 
+/// What trains by torch; installed after it, since they bring another torch where there is none.
+const TRAINER_PACKAGES: &[&str] = &["transformers==5.24.0", "accelerate==1.15.0", "lightning==2.6.6"];
+
 /// Torch and the libraries that it is linked to, 2.4 GB to download. What it needs on GPUs only (Triton, cuSOLVER) stays away.
 const TORCH_PACKAGES: &[&str] = &[
     "torch==2.15.0",
@@ -224,6 +227,14 @@ pub fn clients(steps: &mut Steps) -> Result<String, Failed> {
         let args = [&["-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-deps"], TORCH_PACKAGES].concat();
         if let Err(Failed(why)) = steps.run("torch", &python, &args, &[]) {
             eprintln!("what torch writes is not compared: {why}");
+        }
+    }
+    if said(&python, &["-c", "import torch"]).is_some()
+        && said(&python, &["-c", "import lightning, transformers"]).is_none()
+    {
+        let args = [&["-m", "pip", "install", "--quiet", "--no-cache-dir"], TRAINER_PACKAGES].concat();
+        if let Err(Failed(why)) = steps.run("trainers", &python, &args, &[]) {
+            eprintln!("the examples with Lightning and Transformers are not run: {why}");
         }
     }
     Ok(python)
