@@ -10,7 +10,16 @@
 //!
 //! `rdtsc` does not wait for earlier instructions to retire, so a stamp may be early by a few nanoseconds.
 
+#[cfg(not(unix))]
+mod other;
+#[cfg(unix)]
+mod unix;
+
+#[cfg(not(unix))]
+use other as system;
 use std::sync::atomic::{AtomicU8, Ordering};
+#[cfg(unix)]
+use unix as system;
 
 /// The meaning of a tick on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,24 +100,17 @@ fn is_counter_invariant() -> bool {
     false
 }
 
-fn read_clock(clock: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec that the call fills.
-    let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    debug_assert_eq!(status, 0, "both clocks exist on every supported system");
-    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
-}
-
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds: intervals and rates outside the hot path.
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds: intervals and rates outside the hot path. Where the system is not Unix, a
+/// monotonic clock that starts from zero in each process.
 #[must_use]
 pub fn mono_now() -> i64 {
-    read_clock(libc::CLOCK_MONOTONIC_RAW)
+    system::mono_ns()
 }
 
 /// The wall clock in Unix nanoseconds.
 #[must_use]
 pub fn wall_now_ns() -> i64 {
-    read_clock(libc::CLOCK_REALTIME)
+    system::wall_ns()
 }
 
 /// The wall clock in Unix seconds, as event files store it (`wall_time`).
@@ -117,16 +119,17 @@ pub fn wall_now() -> f64 {
     wall_now_ns() as f64 / 1e9
 }
 
-/// CPU time that all threads of this process have used, nanoseconds; benchmarks compare it.
+/// CPU time that all threads of this process have used, nanoseconds; benchmarks compare it. 0 where the system is not
+/// Unix.
 #[must_use]
 pub fn cpu_now() -> i64 {
-    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+    system::process_cpu_ns()
 }
 
-/// CPU time that this thread has used, nanoseconds.
+/// CPU time that this thread has used, nanoseconds. 0 where the system is not Unix.
 #[must_use]
 pub fn thread_cpu_now() -> i64 {
-    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+    system::thread_cpu_ns()
 }
 
 /// One instant as read from three clocks.

@@ -170,10 +170,12 @@ pub fn emit_close(mut guard: SliceGuard, end: u64, correlation: u32, arg: u64) {
 /// Ends a slice at a given time, with its arguments: a JSON object's text, cut to
 /// [`MAX_TEXT`](crate::record::MAX_TEXT) bytes.
 pub fn emit_close_with_args(guard: SliceGuard, end: u64, args: &str) {
-    with_session(guard.generation, |local| {
-        local.push_slice_with_text(args, guard.depth, end, guard.slice);
-        local.leave(guard.depth);
-    });
+    if guard.generation != OFF {
+        with_session(guard.generation, |local| {
+            local.push_slice_with_text(args, guard.depth, end, guard.slice);
+            local.leave(guard.depth);
+        });
+    }
     std::mem::forget(guard); // as above
 }
 

@@ -49,7 +49,7 @@ impl SiteCache {
     fn site(&self, metadata: &'static Metadata<'static>) -> SiteId {
         let key = std::ptr::from_ref(metadata).addr();
         // Fibonacci hashing: metadata are statics of over 100 bytes, so the low bits of their addresses vary little.
-        let entry = &self.0[key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 & 0xff];
+        let entry = &self.0[((key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize];
         let (cached_key, site) = entry.get();
         if cached_key == key {
             return site;

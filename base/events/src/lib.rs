@@ -18,7 +18,15 @@
 //! ```
 //!
 //! Reading order: [`clock`], [`record`], [`names`], [`mod@ring`], [`control`], [`meta`], [`emit`], [`session`],
-//! [`track`], [`layer`]. Files are little-endian; Unix only (shared file mappings, `CLOCK_MONOTONIC_RAW`).
+//! [`track`], [`layer`]. Files are little-endian, and so must be the machine.
+//!
+//! # Systems
+//!
+//! A process records on Unix: recording needs shared file mappings and `CLOCK_MONOTONIC_RAW`. Elsewhere the crate has
+//! the same items, so that programs and readers of traces compile without conditions: [`start`] returns
+//! [`StartError::Unsupported`], emitting does nothing, and what reads files ([`meta`], [`ring::peek`], [`record`],
+//! [`clock::TicksToNs`]) works. The collector's side ([`control::Collector`], [`ring::RingReader`]) compiles there, but
+//! only Unix is tested.
 //!
 //! # Fork
 //!
@@ -26,8 +34,8 @@
 //! in the child. [`start_after_fork`] lets it go on with rings of its own; a child that `exec`s a program may record as
 //! itself.
 
-#[cfg(not(all(unix, target_endian = "little")))]
-compile_error!("events needs a little-endian Unix");
+#[cfg(not(target_endian = "little"))]
+compile_error!("events needs a little-endian machine: its files are mapped as they are");
 
 pub mod clock;
 pub mod control;
@@ -41,6 +49,7 @@ pub mod record;
 pub mod ring;
 mod rings;
 pub mod session;
+mod system;
 pub mod track;
 
 pub use clock::{Anchor, TicksToNs, now};
@@ -56,3 +65,8 @@ pub use session::{
     start_from_env,
 };
 pub use track::Track;
+
+/// The examples of the package's page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -7,6 +7,7 @@ use crate::meta::Entry;
 use crate::names;
 use crate::record::Record;
 use crate::ring::RingFile;
+use crate::system::thread_id;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
@@ -125,20 +126,6 @@ fn default_capacity(n_rings: usize) -> u32 {
         (4 * n_cpus).min(free_kib / 16 / (LARGE as usize * size_of::<Record>() / 1024))
     });
     if n_rings < max_large_rings { LARGE } else { SMALL }
-}
-
-fn thread_id() -> u32 {
-    #[cfg(target_os = "linux")]
-    {
-        // The system call: glibc has the function only since 2.30.
-        // SAFETY: gettid has no argument and cannot fail.
-        let tid = unsafe { libc::syscall(libc::SYS_gettid) };
-        tid as u32
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        0
-    }
 }
 
 /// Creates a ring in the running session for a track that is not a thread of this process, and returns it with the

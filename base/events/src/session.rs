@@ -6,11 +6,12 @@
 
 use crate::clock;
 use crate::control::{Control, ControlError, ELSEWHERE_PREFIX, ENV};
-use crate::local::{OFF, STATE};
+use crate::local::{OFF, STATE, detach};
 use crate::lock::{lock, lock_soon};
 use crate::meta::{self, Entry};
 use crate::names;
 use crate::rings::{self, FORKED, Options, SESSION, SessionState, current};
+use crate::system;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -21,6 +22,9 @@ use std::time::Duration;
 /// Why recording did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// This system is not Unix: events that the program emits go nowhere.
+    #[error("a process can be recorded on Unix only")]
+    Unsupported,
     /// The process already records; stop that session first.
     #[error("this process already records into {0}")]
     AlreadyRecording(PathBuf),
@@ -122,8 +126,11 @@ impl Drop for Session {
 /// folder, the recorder reports that folder.
 ///
 /// # Errors
-/// The process records already, or the folder cannot be written.
+/// The process records already, the folder cannot be written, or the system is not Unix.
 pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> {
+    if !system::CAN_RECORD {
+        return Err(StartError::Unsupported);
+    }
     let mut current = lock(&SESSION);
     if let Some(other) = &*current {
         return Err(StartError::AlreadyRecording(other.trace_dir.clone()));
@@ -203,11 +210,7 @@ pub fn born(pid: u32) -> u64 {
 /// This machine's name; empty where it has none.
 #[must_use]
 pub fn host_name() -> String {
-    let mut buffer = [0u8; 256];
-    // SAFETY: the buffer is writable for its length less one, so that a zero always ends the name.
-    let status = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
-    let end = buffer.iter().position(|&b| b == 0).unwrap_or(0);
-    if status == 0 { String::from_utf8_lossy(&buffer[..end]).into_owned() } else { String::new() }
+    system::host_name()
 }
 
 /// Installs, once, a fork handler that switches recording off in the child: the rings are the parent's.
@@ -215,13 +218,12 @@ fn switch_off_in_forked_children() {
     extern "C" fn in_child() {
         FORKED.store(true, Ordering::Relaxed);
         STATE.store(OFF, Ordering::Relaxed);
+        // A slice that was open at the fork would end in the parent's ring.
+        detach(false);
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the handler only stores to two atomics, which is allowed after fork.
-        let status = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        debug_assert_eq!(status, 0, "only fails without memory");
-    });
+    // The handler only stores to atomics and to fields of this thread, which is allowed after fork.
+    ONCE.call_once(|| system::on_fork_in_child(in_child));
 }
 
 /// Goes on recording in a forked child: with rings of its own, in the folder that its parent recorded into. `None` where
@@ -350,8 +352,7 @@ pub fn start_from_env() -> Result<bool, StartError> {
             drop(lock(&ENV_SESSION).take());
         }
     }
-    // SAFETY: the handler is a plain function; other threads may still emit while it runs, into mappings that stay.
-    let status = unsafe { libc::atexit(at_exit) };
-    debug_assert_eq!(status, 0, "only fails without memory");
+    // Other threads may still emit while the handler runs, into mappings that stay.
+    system::at_exit(at_exit);
     Ok(true)
 }

@@ -214,6 +214,41 @@ fn a_forked_child_is_not_recorded() {
     assert_eq!(common::Tail::of(&mut reader).numbers(), [0, 2]);
 }
 
+#[test]
+fn a_slice_that_is_open_at_a_fork_is_the_parents() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let _session = start(dir.path(), 16);
+    let site = events::site("session", "slice");
+    let (first, second) = (events::slice(site), events::slice(site));
+    let ring = RingReader::open(&the_ring(dir.path())).unwrap();
+    let mut slices = Some((first, second));
+    in_forked_child(|| {
+        let Some((first, second)) = slices.take() else { return 1 };
+        drop(second);
+        events::emit_close_with_args(first, events::now(), "{}");
+        0
+    });
+    assert_eq!((ring.published(), ring.open_slices().len()), (0, 2));
+    drop(slices);
+    assert_eq!((ring.published(), ring.open_slices().len()), (2, 0));
+}
+
+#[test]
+fn arguments_of_a_slice_that_was_not_recorded_are_no_lost_event() {
+    let _one = one_at_a_time();
+    let lost = std::thread::spawn(|| {
+        let never = events::slice(events::site("session", "slice"));
+        events::emit_close_with_args(never, events::now(), "{}");
+        let dir = tempfile::tempdir().unwrap();
+        let session = start(dir.path(), 16);
+        let control = Control::open(dir.path()).unwrap();
+        drop(session);
+        control.lost().events
+    });
+    assert_eq!(lost.join().unwrap(), 0);
+}
+
 /// Runs `f` in a forked child, which exits with what it gives.
 fn in_forked_child(f: impl FnOnce() -> i32) {
     // SAFETY: glibc's allocator works in the child, and the test holds no lock that `f` takes.

@@ -51,3 +51,22 @@ pub(crate) fn map_present(file: &File) -> io::Result<MmapRaw> {
     }
     Ok(map)
 }
+
+/// Fills `out` with the file's bytes from `offset` on.
+///
+/// # Errors
+/// The file is shorter (`UnexpectedEof`), or cannot be read.
+pub(crate) fn read_exact_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
+    }
+    #[cfg(not(unix))]
+    {
+        // The file is the caller's own, which reads it nowhere else at the same time.
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(out)
+    }
+}

@@ -1,12 +1,12 @@
 //! Reading rings: draining them as the consumer, or peeking without consuming. Files are not trusted.
 
+use super::file::read_exact_at;
 use super::{BURST, HEADER_BYTES, Header, MAGIC, MAX_RECORDS, NAME_BYTES, OPEN_DEPTHS, Slot, protocol};
 use crate::names::{NodeId, SiteId};
 use crate::record::Record;
 use memmap2::MmapRaw;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -337,7 +337,7 @@ pub fn peek(path: &Path) -> Result<RingContents, RingError> {
         return Err(RingError::NotReady);
     }
     let mut page = [0; HEADER_BYTES];
-    file.read_exact_at(&mut page, 0).map_err(|e| match e.kind() {
+    read_exact_at(&file, &mut page, 0).map_err(|e| match e.kind() {
         io::ErrorKind::UnexpectedEof => RingError::Damaged("shorter than a header"),
         _ => e.into(),
     })?;
@@ -376,7 +376,7 @@ impl RingContents {
     /// Removes the records that the producer may have overwritten while they were read.
     fn remove_overwritten(&mut self, file: &File) -> io::Result<()> {
         let mut head = [0; 8];
-        file.read_exact_at(&mut head, 128)?;
+        read_exact_at(file, &mut head, 128)?;
         let first_intact = u64::from_le_bytes(head).saturating_add(BURST).saturating_sub(u64::from(self.info.capacity));
         let n_overwritten = first_intact.saturating_sub(self.first).min(self.records.len() as u64);
         self.records.drain(..n_overwritten as usize);
@@ -392,10 +392,10 @@ impl RingContents {
         let run = n.min(u64::from(self.info.capacity) - from) as usize;
         self.records = vec![Record::default(); n as usize];
         let (front, back) = self.records.split_at_mut(run);
-        file.read_exact_at(bytemuck::cast_slice_mut(front), HEADER_BYTES as u64 + from * 32)?;
-        file.read_exact_at(bytemuck::cast_slice_mut(back), HEADER_BYTES as u64)?;
+        read_exact_at(file, bytemuck::cast_slice_mut(front), HEADER_BYTES as u64 + from * 32)?;
+        read_exact_at(file, bytemuck::cast_slice_mut(back), HEADER_BYTES as u64)?;
         let mut tail = [0; 8];
-        file.read_exact_at(&mut tail, 256)?;
+        read_exact_at(file, &mut tail, 256)?;
         let n_drained = u64::from_le_bytes(tail).saturating_sub(self.first).min(n);
         self.records.drain(..n_drained as usize);
         self.first += n_drained;

@@ -1,0 +1,42 @@
+//! Unix: `fork`, `atexit`, `gethostname`, and Linux's `gettid`.
+
+/// Whether a process can record on this system.
+pub(crate) const CAN_RECORD: bool = true;
+
+/// The system's id of the calling thread; 0 where only Linux has one.
+pub(crate) fn thread_id() -> u32 {
+    #[cfg(target_os = "linux")]
+    {
+        // The system call: glibc has the function only since 2.30.
+        // SAFETY: gettid has no argument and cannot fail.
+        let tid = unsafe { libc::syscall(libc::SYS_gettid) };
+        tid as u32
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        0
+    }
+}
+
+/// This machine's name; empty where it has none.
+pub(crate) fn host_name() -> String {
+    let mut buffer = [0u8; 256];
+    // SAFETY: the buffer is writable for its length less one, so that a zero always ends the name.
+    let status = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
+    let end = buffer.iter().position(|&b| b == 0).unwrap_or(0);
+    if status == 0 { String::from_utf8_lossy(&buffer[..end]).into_owned() } else { String::new() }
+}
+
+/// Calls `handler` in each forked child. It may only do what is allowed in a signal handler.
+pub(crate) fn on_fork_in_child(handler: extern "C" fn()) {
+    // SAFETY: the handler is a plain function, which does only what is allowed after fork.
+    let status = unsafe { libc::pthread_atfork(None, None, Some(handler)) };
+    debug_assert_eq!(status, 0, "only fails without memory");
+}
+
+/// Calls `handler` when the process exits, while other threads may still run.
+pub(crate) fn at_exit(handler: extern "C" fn()) {
+    // SAFETY: the handler is a plain function.
+    let status = unsafe { libc::atexit(handler) };
+    debug_assert_eq!(status, 0, "only fails without memory");
+}
