@@ -29,4 +29,6 @@ pub mod tfrecord;
 pub mod wire;
 
 pub use causes::all_causes;
-pub use sniff::{FileKind, Foreign, TraceFormat, is_event_file_name, is_trace_folder, sniff};
+pub use sniff::{
+    FileKind, Foreign, TraceFormat, is_database_name, is_event_file_name, is_run_log, is_trace_folder, sniff,
+};

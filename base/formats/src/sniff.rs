@@ -38,8 +38,10 @@ pub enum FileKind {
     TraceFolder,
     /// A run of `demo` or `train`: `run.json`, `trace/`, event files.
     RunFolder,
-    /// A folder with event files in it or in its subfolders.
+    /// A folder with event files, or logs of other tools, in it or in its subfolders.
     Logdir,
+    /// A log of another tool: Weights & Biases, MLflow, trackio, Lightning, Hugging Face.
+    RunLog,
     /// Another tool's trace, perhaps compressed.
     Trace(TraceFormat),
     /// A file or folder of no supported kind.
@@ -94,8 +96,8 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
         return Ok(FileKind::GraphDef);
     }
     let mut n_entries_left = MAX_ENTRIES;
-    let has_events = has_event_file(path, MAX_DEPTH, &mut n_entries_left);
-    Ok(if has_events { FileKind::Logdir } else { FileKind::Unknown(Foreign::NothingInFolder) })
+    let has_logs = has_log(path, MAX_DEPTH, &mut n_entries_left);
+    Ok(if has_logs { FileKind::Logdir } else { FileKind::Unknown(Foreign::NothingInFolder) })
 }
 
 /// Whether a folder is a trace of stepscope: it holds the names, chunks or rings of a recording, or is sealed (holds
@@ -115,9 +117,9 @@ pub fn is_trace_folder(path: &Path) -> bool {
     })
 }
 
-/// Whether a file below `path` has an event file's name. TensorBoard also decides by the name, and opening each of
-/// thousands of files would be slow.
-fn has_event_file(path: &Path, depth: usize, n_entries_left: &mut usize) -> bool {
+/// Whether a file below `path` has an event file's name, or is another tool's log. TensorBoard also decides by the name,
+/// and opening each of thousands of files would be slow.
+fn has_log(path: &Path, depth: usize, n_entries_left: &mut usize) -> bool {
     let Ok(entries) = fs::read_dir(path) else {
         return false;
     };
@@ -130,11 +132,11 @@ fn has_event_file(path: &Path, depth: usize, n_entries_left: &mut usize) -> bool
         let is_folder = entry.path().is_dir();
         if is_folder {
             folders.push(entry.path());
-        } else if is_event_file_name(&entry.path()) {
+        } else if is_event_file_name(&entry.path()) || is_run_log(&entry.path()) {
             return true;
         }
     }
-    depth > 0 && folders.iter().any(|folder| has_event_file(folder, depth - 1, n_entries_left))
+    depth > 0 && folders.iter().any(|folder| has_log(folder, depth - 1, n_entries_left))
 }
 
 /// Whether a file has an event file's name. TensorBoard's rule: `tfevents` is anywhere in the name.
@@ -164,7 +166,10 @@ fn sniff_file(path: &Path) -> io::Result<FileKind> {
             _ => FileKind::Unknown(Foreign::LooksLike("zstd")),
         });
     }
-    Ok(sniff_bytes(&prefix))
+    Ok(match sniff_bytes(&prefix) {
+        FileKind::Unknown(_) if may_be_run_log(path, &prefix) => FileKind::RunLog,
+        kind => kind,
+    })
 }
 
 /// Reads the first bytes of `source`. Where a damaged or truncated file ends with an error, the bytes before it count.
@@ -269,8 +274,11 @@ fn has_record(prefix: &[u8]) -> bool {
     }
 }
 
+mod run_log;
 mod trace;
 
+use run_log::may_be_run_log;
+pub use run_log::{is_database_name, is_run_log};
 pub use trace::TraceFormat;
 use trace::{first_field, is_name};
 
