@@ -23,6 +23,8 @@ pub enum DamageKind {
     /// The file became shorter than its part that was read, or was replaced; it is read again from its beginning, and
     /// the points that were read stay.
     Rewritten,
+    /// A part of another tool's log that cannot be read; it is skipped. The text says what it is.
+    Log(&'static str),
 }
 
 /// A damaged range of an event file. Displays as one line: `FILE: bad checksum, skipped bytes 17596..17672`.
@@ -80,6 +82,13 @@ impl DamageLog {
         }
     }
 
+    /// Moves the ranges of another log since its last call to this one.
+    pub fn append(&mut self, other: &mut Self) {
+        let mut ranges = Vec::new();
+        self.count += other.take(&mut ranges);
+        self.ranges.append(&mut ranges);
+    }
+
     /// Moves the ranges since the last call to the end of `damage`; returns their number, those that were only counted
     /// included.
     pub fn take(&mut self, damage: &mut Vec<Damage>) -> u64 {
@@ -100,6 +109,8 @@ impl fmt::Display for Damage {
             DamageKind::TooLong => write!(f, "impossible record length, skipped bytes {start}..{end}"),
             DamageKind::Undecodable => write!(f, "not a readable summary, skipped a value in bytes {start}..{end}"),
             DamageKind::KindChanged => write!(f, "a tag's value changed its kind, skipped it in bytes {start}..{end}"),
+            DamageKind::Log(what) if start == end => write!(f, "skipped {what}"),
+            DamageKind::Log(what) => write!(f, "skipped {what} in bytes {start}..{end}"),
             DamageKind::Rewritten => write!(f, "was shortened or replaced after {end} bytes, read again"),
         }
     }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A file that grew within this time is read in every poll.
-const ACTIVE_NS: i64 = 10_000_000_000;
+pub(crate) const ACTIVE_NS: i64 = 10_000_000_000;
 /// The size of the first block of a poll. It is small, so that the few new bytes of a growing file are shown at once.
 const FIRST_BLOCK: usize = 256 << 10;
 /// The bytes that one thread decodes at a time.

@@ -1,4 +1,5 @@
-//! TensorBoard's event files: write them, follow them while they grow, keep every point.
+//! TensorBoard's event files: write them, follow them while they grow, keep every point. Other tools' logs (crate
+//! `trackers`) are followed in the same way.
 //!
 //! - [`SummaryWriter`] writes summaries of every kind from a training program, on a thread of its own.
 //! - [`Logdir`] finds the runs below some folders and follows their event files; each [`Logdir::poll`] reads what is
@@ -6,10 +7,12 @@
 //! - [`Run`], [`Series`]: the data that were read: all points, in the order of their arrival. Values that are not
 //!   numbers stay in their files until [`MediaSeries::read`] decodes one to a [`Sample`].
 //! - [`Run::tagged_graphs`], [`Run::profiles`]: graphs and profiles that TensorFlow 2 and Keras wrote as summaries.
+//! - [`Alerts`]: rules such as `loss > 3 for 100 steps`, and where they hold.
 //! - [`mod@derive`]: alignment, groups of runs with their bands.
 //! - [`mod@projection`]: layouts of vectors in two or three dimensions.
 //! - [`charts`]: curves, ridges, distributions and bars as SVG and PNG.
 //! - `Remote` (feature `buckets`): logdirs on S3, Google, Azure and web servers.
+//! - [`convert`]: other tools' logs as event files.
 //! - [`Damage`]: ranges of event files that cannot be read.
 //!
 //! ```
@@ -32,6 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod alerts;
 pub mod charts;
 mod column;
 mod damage;
@@ -43,6 +47,7 @@ mod graphs;
 mod histogram;
 mod histograms;
 mod logdir;
+mod logs;
 mod media;
 mod name_map;
 mod packed;
@@ -60,6 +65,7 @@ mod walk;
 mod watch;
 mod writer;
 
+pub use alerts::{Alert, Alerts, Rule, RuleError};
 pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
 pub use embedding::{Embedding, EmbeddingError, Sprites};
@@ -67,6 +73,7 @@ pub use graphs::{KerasError, NamedGraph, Profile, TaggedGraph, TaggedGraphError,
 pub use histogram::{Bucket, Histogram};
 pub use histograms::HistogramSeries;
 pub use logdir::{Changes, Logdir, LogdirError};
+pub use logs::{ConvertError, ConvertedRun, convert};
 pub use media::{MediaError, MediaRow, MediaSeries, RecordPosition};
 pub use name_map::NameMap;
 pub use pyramid::Extent;

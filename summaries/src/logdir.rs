@@ -16,15 +16,16 @@ use std::{
 };
 
 use events::clock;
-use formats::is_event_file_name;
+use formats::{is_event_file_name, is_run_log};
 use parking_lot::{RwLock, RwLockReadGuard};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
+use trackers::Log;
 
 use crate::{
     run::{Problem, Runs},
     stage::point_pool,
-    walk::{Identity, RunFile, identity, run_name, walk},
+    walk::{Identity, RunFile, RunSource, identity, walk},
     watch::{Watch, WatchTarget},
 };
 pub use follow_run::Changes;
@@ -59,7 +60,7 @@ pub enum LogdirError {
     },
 }
 
-/// The runs below some folders, or in single event files, that are followed.
+/// The runs below some folders, in single event files, or in other tools' logs, that are followed.
 #[derive(Debug)]
 pub struct Logdir {
     roots: Vec<Root>,
@@ -100,7 +101,7 @@ impl Root {
 }
 
 impl Logdir {
-    /// Follows the event files below `paths`, which are folders or single event files. Reads nothing before the first
+    /// Follows the event files and other tools' logs below `paths`, which are folders or single files. Reads nothing before the first
     /// [`poll`](Self::poll). With one path, runs are named by their folder below it, `.` for the path itself; with
     /// several, the path's last part comes first.
     ///
@@ -194,7 +195,7 @@ impl Logdir {
         for idx in 0..self.roots.len() {
             let root = &self.roots[idx];
             let found =
-                if root.path.is_file() { vec![single_file(root)] } else { walk(&root.path, &root.path, &mut problems) };
+                if root.path.is_file() { single_file(root) } else { walk(&root.path, &root.path, &mut problems) };
             let prefix = root.prefix.clone();
             for found in found {
                 self.add(found, prefix.as_deref(), now_ns);
@@ -221,7 +222,10 @@ impl Logdir {
                 // The next walk over all folders reports the problems.
                 walk(&root.path, &path, &mut Vec::new())
             } else if let (true, Some(folder)) = (is_event_file_name(&path), path.parent()) {
-                vec![RunFile { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
+                vec![RunFile::event_file(&root.path, folder, path.clone())]
+            } else if let (true, Some(folder)) = (is_run_log(&path), path.parent()) {
+                let logs = trackers::logs_in(folder, std::slice::from_ref(&path), &[]);
+                logs.into_iter().map(|log| RunFile::log(&root.path, log)).collect()
             } else {
                 continue;
             };
@@ -245,7 +249,7 @@ impl Logdir {
             self.runs.push(RunFollower::new(name.clone(), found.folder));
             self.runs.len() - 1
         });
-        self.runs[idx].add(found.file, now_ns);
+        self.runs[idx].add(found.source, now_ns);
     }
 
     /// Gives each run its turns until the allowance is used up or nothing is new.
@@ -321,12 +325,22 @@ fn poll_bytes() -> u64 {
     POLL_BYTES * rayon::current_num_threads().min(MAX_PROCESSORS) as u64
 }
 
-/// Returns the run of a root that is a file; the run has the file's name.
-fn single_file(root: &Root) -> RunFile {
+/// Returns the run of a root that is a file, which has the file's name, or the runs of another tool's log.
+fn single_file(root: &Root) -> Vec<RunFile> {
     let path = &root.path;
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let run = if root.prefix.is_some() { ".".to_owned() } else { name };
-    RunFile { run, folder: path.parent().unwrap_or(path).to_owned(), file: path.clone() }
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let own_name = if root.prefix.is_some() { "." } else { &*name };
+    let folder = path.parent().unwrap_or(path);
+    let logs = if is_event_file_name(path) { Vec::new() } else { trackers::logs_of_file(path) };
+    if logs.is_empty() {
+        let source = RunSource::EventFile(path.clone());
+        return vec![RunFile { run: own_name.to_owned(), folder: folder.to_owned(), source }];
+    }
+    let run = |log: Log| {
+        let run = if log.name.is_empty() { own_name.to_owned() } else { log.name.clone() };
+        RunFile { run, folder: log.folder.clone(), source: RunSource::Log(log) }
+    };
+    logs.into_iter().map(run).collect()
 }
 
 /// Returns the prefix of a root's run names: none for the only root, the last part of its path if no other root has the
@@ -341,5 +355,6 @@ fn prefix_of(path: &Path, all: &[PathBuf]) -> Option<String> {
 }
 
 mod follow_run;
+mod source_follower;
 #[cfg(test)]
 mod tests;

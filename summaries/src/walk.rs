@@ -1,4 +1,4 @@
-//! Finds the event files below a folder.
+//! Finds the event files, and other tools' logs, below a folder.
 
 use std::{
     fs, io,
@@ -6,32 +6,68 @@ use std::{
 };
 
 use formats::is_event_file_name;
+use trackers::Log;
 
 use crate::run::Problem;
 
 /// The deepest level of folders that is searched.
 const MAX_DEPTH: usize = 64;
 
-/// An event file and the run that it belongs to.
+/// The link by which Weights & Biases names the newest of the folders next to it: its run would be there twice.
+const WANDB_LINK: &str = "latest-run";
+
+/// What a run is read from, and the run that it belongs to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RunFile {
-    /// The folder's name below the root, `.` for the root itself.
+    /// The folder's name below the root, `.` for the root itself; of a log that has several runs, with the run's name.
     pub run: String,
     /// The folder.
     pub folder: PathBuf,
-    pub file: PathBuf,
+    pub source: RunSource,
 }
 
-/// Finds the event files in and below `folder`, which is `root` or below it. The files of a folder are in name order,
-/// which is the order of creation, since names contain the time. Follows symbolic links, but not in circles. Adds
-/// folders that cannot be read to `problems`.
+/// What is read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum RunSource {
+    EventFile(PathBuf),
+    /// What another tool logged.
+    Log(Log),
+}
+
+impl RunSource {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::EventFile(path) => path,
+            Self::Log(log) => &log.path,
+        }
+    }
+}
+
+impl RunFile {
+    pub fn event_file(root: &Path, folder: &Path, file: PathBuf) -> Self {
+        Self { run: run_name(root, folder), folder: folder.to_owned(), source: RunSource::EventFile(file) }
+    }
+
+    pub fn log(root: &Path, log: Log) -> Self {
+        let run = match (run_name(root, &log.folder), log.name.as_str()) {
+            (folder, "") => folder,
+            (folder, name) if folder == "." => name.to_owned(),
+            (folder, name) => format!("{folder}/{name}"),
+        };
+        Self { run, folder: log.folder.clone(), source: RunSource::Log(log) }
+    }
+}
+
+/// Finds the event files and the logs in and below `folder`, which is `root` or below it. The files of a folder are in
+/// name order, which is the order of creation, since names contain the time. Follows symbolic links, but not in circles.
+/// Adds folders that cannot be read to `problems`.
 pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>) -> Vec<RunFile> {
     let mut walk = Walk { root, problems, found: Vec::new(), ancestors: Vec::new() };
     walk.search(folder);
     walk.found
 }
 
-/// A search for event files.
+/// A search for event files and logs.
 struct Walk<'a> {
     root: &'a Path,
     problems: &'a mut Vec<Problem>,
@@ -53,6 +89,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let mut folders = Vec::new();
+        let mut event_files = Vec::new();
         let mut files = Vec::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -60,16 +97,23 @@ impl Walk<'_> {
             // `is_dir` follows a link, to a folder or a file.
             let kind = entry.file_type()?;
             let is_folder = kind.is_dir() || kind.is_symlink() && path.is_dir();
+            if kind.is_symlink() && entry.file_name() == WANDB_LINK {
+                continue;
+            }
             if is_folder {
                 folders.push(path);
             } else if is_event_file_name(&path) {
+                event_files.push(path);
+            } else {
                 files.push(path);
             }
         }
+        event_files.sort_unstable();
         files.sort_unstable();
         folders.sort_unstable();
-        let run = run_name(self.root, folder);
-        self.found.extend(files.into_iter().map(|file| RunFile { run: run.clone(), folder: folder.to_owned(), file }));
+        self.found.extend(event_files.into_iter().map(|file| RunFile::event_file(self.root, folder, file)));
+        let logs = trackers::logs_in(folder, &files, &folders);
+        self.found.extend(logs.into_iter().map(|log| RunFile::log(self.root, log)));
         self.ancestors.push(identity);
         for folder in folders {
             self.search(&folder);
@@ -101,8 +145,9 @@ pub(crate) fn identity(folder: &Path) -> io::Result<Identity> {
 }
 
 /// Returns the folder's name below the root, with `/` on every system.
-pub(crate) fn run_name(root: &Path, folder: &Path) -> String {
-    let below = folder.strip_prefix(root).unwrap_or(folder);
+fn run_name(root: &Path, folder: &Path) -> String {
+    // A log may belong to a folder above the root: that of a checkpoint to its run.
+    let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
     let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
     if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
@@ -124,9 +169,13 @@ mod tests {
         std::os::unix::fs::symlink(dir.path(), dir.path().join("a/circle")).unwrap();
         let mut problems = Vec::new();
         let found = walk(dir.path(), dir.path(), &mut problems);
-        let names: Vec<_> =
-            found.iter().map(|f| (f.run.as_str(), f.file.file_name().unwrap().to_str().unwrap())).collect();
-        assert_eq!(names, [(".", "x.tfevents.1"), (".", "x.tfevents.2"), ("a/b", "events.out.tfevents.9")]);
+        let file_name = |found: &RunFile| match &found.source {
+            RunSource::EventFile(file) => file.file_name().unwrap().to_str().unwrap().to_owned(),
+            RunSource::Log(log) => panic!("no log was written: {log:?}"),
+        };
+        let names: Vec<_> = found.iter().map(|found| (found.run.clone(), file_name(found))).collect();
+        let expected = [(".", "x.tfevents.1"), (".", "x.tfevents.2"), ("a/b", "events.out.tfevents.9")];
+        assert_eq!(names, expected.map(|(run, file)| (run.to_owned(), file.to_owned())));
         assert_eq!(problems, []);
     }
 

@@ -147,8 +147,7 @@ impl Listener {
                 for path in event.paths {
                     let path = self.to_root_form(path);
                     match is_write {
-                        true if formats::is_event_file_name(&path) => drop(changes.files.insert(path)),
-                        true => {}
+                        true => drop(changes.files.insert(path)),
                         false => drop(changes.created.insert(path)),
                     }
                 }

@@ -28,14 +28,17 @@ use prost::Message;
 
 pub use embedding::read_config as read_projector_config;
 pub use encode::{Pixels, ValueError, png as encode_png};
-pub use kinds::{HParam, Mesh};
+pub use hparam::HParam;
+pub use kinds::Mesh;
 use queue::Queue;
 pub use queue::WriterOptions;
 
 mod embedding;
 mod encode;
+mod hparam;
 mod kinds;
 mod queue;
+pub(crate) mod values;
 
 /// The field number of `Event.summary`.
 const SUMMARY_FIELD: u32 = 5;

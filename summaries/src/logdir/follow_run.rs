@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashSet;
 
-use crate::{follow::FileFollower, run::Run, stage::RunStage};
+use super::source_follower::SourceFollower;
+use crate::{run::Run, stage::RunStage, walk::RunSource};
 
 /// The changes that a poll made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,8 +44,8 @@ pub(super) struct PollTurn<'a> {
 pub(super) struct RunFollower {
     pub name: String,
     folder: PathBuf,
-    /// The event files in name order.
-    pub files: Vec<FileFollower>,
+    /// The event files and logs in the order of their paths.
+    pub files: Vec<SourceFollower>,
     stage: RunStage,
     is_changed: bool,
 }
@@ -54,11 +55,11 @@ impl RunFollower {
         Self { name, folder, files: Vec::new(), stage: RunStage::default(), is_changed: true }
     }
 
-    pub fn add(&mut self, file: PathBuf, now_ns: i64) {
-        if let Err(idx) = self.files.binary_search_by(|known| (**known.path()).cmp(&file)) {
+    pub fn add(&mut self, source: RunSource, now_ns: i64) {
+        if let Err(idx) = self.files.binary_search_by(|known| known.path().cmp(source.path())) {
             // Most runs have a single file: `insert` alone would reserve room for four.
             self.files.reserve_exact(1);
-            self.files.insert(idx, FileFollower::new(file, now_ns));
+            self.files.insert(idx, SourceFollower::new(source, now_ns));
             self.is_changed = true;
         }
     }
@@ -95,21 +96,21 @@ impl RunFollower {
         run.path.clone_from(&self.folder);
         changes.n_points += self.stage.commit(run);
         for file in &mut self.files {
-            let n_new = file.log().take(&mut run.damage);
+            let n_new = file.damage().take(&mut run.damage);
             run.n_damaged += n_new;
             changes.n_damaged += n_new;
         }
         run.files.clear();
         run.files.reserve_exact(self.files.len());
-        run.files.extend(self.files.iter().map(FileFollower::status));
+        run.files.extend(self.files.iter().map(SourceFollower::status));
         self.is_changed = false;
     }
 }
 
 impl PollTurn<'_> {
-    fn includes(&self, file: &FileFollower, number: usize) -> bool {
+    fn includes(&self, file: &SourceFollower, number: usize) -> bool {
         file.is_active(self.now_ns)
             || (self.n_polls + number).is_multiple_of(self.n_turns)
-            || self.changed_files.contains(&**file.path())
+            || file.is_changed_by(self.changed_files)
     }
 }

@@ -1,30 +1,24 @@
-//! Summaries of every kind in TensorFlow 2's form: a tensor, and metadata that name the plugin which shows it
-//! (tensorboard/plugins/*/{metadata.py,summary_v2.py}).
+//! The methods of the writer that add summaries of every kind but plain numbers.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
 use events::clock;
 use formats::{
     plugins::{
-        AudioPluginData, Experiment, HParamInfo, HParamType, HParamValue, HParamsPluginData, Layout, MeshPluginData,
-        MetricInfo, MetricName, PrCurvePluginData, SessionEndInfo, SessionStartInfo, SessionStatus,
-        h_param_value::Kind, h_params_plugin_data::Data, mesh_plugin_data::ContentType,
+        Layout, MeshPluginData, PrCurvePluginData, SessionEndInfo, SessionStatus, h_params_plugin_data::Data,
+        mesh_plugin_data::ContentType,
     },
-    proto::{
-        DataClass, DataType, Event, Summary, SummaryMetadata, TaggedRunMetadata, TensorProto, TensorShapeProto,
-        event::What, summary, summary_metadata::PluginData, tensor_shape_proto::Dim,
-    },
+    proto::{DataClass, Event, SummaryMetadata, TaggedRunMetadata, TensorProto, event::What},
 };
 use prost::Message;
 
 use super::{
     SummaryWriter,
     encode::{self, Pixels, ValueError},
+    hparam::HParam,
+    values::{self, bytes, floats, ints, metadata, strings},
 };
 use crate::{histogram::Bucket, sample::PrCurve};
-
-/// `AudioPluginData.Encoding.WAV` of TensorBoard's plugins/audio/plugin_data.proto.
-const WAV_ENCODING: i32 = 11;
 
 /// A mesh. Its empty parts are not written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,22 +31,11 @@ pub struct Mesh<'a> {
     pub colors: &'a [[u8; 3]],
 }
 
-/// The value of a hyperparameter.
-#[derive(Debug, Clone, PartialEq)]
-pub enum HParam {
-    /// A number.
-    Number(f64),
-    /// A name.
-    Text(String),
-    /// Yes or no.
-    Bool(bool),
-}
-
 impl SummaryWriter {
     /// Adds a histogram with the caller's buckets; edges and counts are written exactly.
     pub fn add_histogram_buckets(&self, tag: &str, buckets: &[Bucket], step: i64) {
-        let rows: Vec<f64> = buckets.iter().flat_map(|b| [b.left, b.right, b.count]).collect();
-        self.add(tag, metadata("histograms", Vec::new(), DataClass::Tensor), doubles(&[buckets.len(), 3], &rows), step);
+        let (metadata, tensor) = values::histogram(buckets);
+        self.add(tag, metadata, tensor, step);
     }
 
     /// Adds an image as PNG. This call encodes it, which takes about 10 ms for a million pixels.
@@ -76,13 +59,8 @@ impl SummaryWriter {
 
     /// Adds an image that is a PNG, JPEG or GIF file already. `size` is its width and height in pixels.
     pub fn add_encoded_image(&self, tag: &str, size: (u32, u32), file: &[u8], step: i64) {
-        let strings = [size.0.to_string().into_bytes(), size.1.to_string().into_bytes(), file.to_vec()];
-        self.add(
-            tag,
-            metadata("images", Vec::new(), DataClass::BlobSequence),
-            self::strings(&[3], strings.into()),
-            step,
-        );
+        let (metadata, tensor) = values::image(size, file.to_vec());
+        self.add(tag, metadata, tensor, step);
     }
 
     /// Adds a sound as a 16-bit WAV file. `samples` are -1 to 1, interleaved: one of each channel for every frame.
@@ -97,18 +75,15 @@ impl SummaryWriter {
         sample_rate: u32,
         step: i64,
     ) -> Result<(), ValueError> {
-        let wav = encode::wav(samples, n_channels, sample_rate)?;
-        let content =
-            AudioPluginData { encoding: WAV_ENCODING, converted_to_tensor: true, ..AudioPluginData::default() };
-        // Without a data class TensorBoard strips the label, the second column, from the sounds; with one it does not.
-        let metadata = metadata("audio", content.encode_to_vec(), DataClass::Unknown);
-        self.add(tag, metadata, strings(&[1, 2], vec![wav, Vec::new()]), step);
+        let (metadata, tensor) = values::audio(encode::wav(samples, n_channels, sample_rate)?);
+        self.add(tag, metadata, tensor, step);
         Ok(())
     }
 
     /// Adds a text, which is shown as Markdown.
     pub fn add_text(&self, tag: &str, text: &str, step: i64) {
-        self.add(tag, metadata("text", Vec::new(), DataClass::Tensor), strings(&[], vec![text.into()]), step);
+        let (metadata, tensor) = values::text(text.into());
+        self.add(tag, metadata, tensor, step);
     }
 
     /// Adds a table of texts, row by row.
@@ -119,9 +94,8 @@ impl SummaryWriter {
         if n_columns == 0 || !cells.len().is_multiple_of(n_columns) {
             return Err(ValueError::Size { n: cells.len(), expected: format!("rows of {n_columns}") });
         }
-        let values = cells.iter().map(|cell| cell.as_bytes().to_vec()).collect();
-        let shape = [cells.len() / n_columns, n_columns];
-        self.add(tag, metadata("text", Vec::new(), DataClass::Tensor), strings(&shape, values), step);
+        let (metadata, tensor) = values::table(n_columns, cells.iter().map(|cell| cell.as_bytes().to_vec()).collect());
+        self.add(tag, metadata, tensor, step);
         Ok(())
     }
 
@@ -162,30 +136,10 @@ impl SummaryWriter {
     /// Begins a session: the hyperparameters of this run, and in `metrics` the tags that measure its quality. End it
     /// with [`end_session`](Self::end_session).
     pub fn add_hparams(&self, hparams: &BTreeMap<String, HParam>, metrics: &[&str]) {
-        let infos = hparams.iter().map(|(name, value)| HParamInfo {
-            name: name.clone(),
-            r#type: value.proto_type().into(),
-            ..HParamInfo::default()
-        });
-        let metric = |tag: &&str| {
-            let name = Some(MetricName { group: String::new(), tag: (*tag).to_owned() });
-            MetricInfo { name, ..MetricInfo::default() }
-        };
-        let now = clock::wall_now();
-        let experiment = Experiment {
-            hparam_infos: infos.collect(),
-            metric_infos: metrics.iter().map(metric).collect(),
-            time_created_secs: now,
-            ..Experiment::default()
-        };
-        let start = SessionStartInfo {
-            hparams: hparams.iter().map(|(name, value)| (name.clone(), value.proto())).collect(),
-            group_name: self.path().parent().map_or_else(String::new, |run| run.display().to_string()),
-            start_time_secs: now,
-            ..SessionStartInfo::default()
-        };
-        self.add_session("_hparams_/experiment", Data::Experiment(experiment));
-        self.add_session("_hparams_/session_start_info", Data::SessionStartInfo(start));
+        let group = self.path().parent().map_or_else(String::new, |run| run.display().to_string());
+        for (tag, data) in values::session_start(hparams, metrics, group, clock::wall_now()) {
+            self.add_session(tag, data);
+        }
     }
 
     /// Ends the session that [`add_hparams`](Self::add_hparams) began.
@@ -196,9 +150,8 @@ impl SummaryWriter {
     }
 
     fn add_session(&self, tag: &str, data: Data) {
-        let content = HParamsPluginData { version: 0, data: Some(data) }.encode_to_vec();
-        // The metadata have the content; the value 0 is never read.
-        self.add(tag, metadata("hparams", content, DataClass::Unknown), floats(&[], &[0.0]), 0);
+        let (metadata, tensor) = values::session(data);
+        self.add(tag, metadata, tensor, 0);
     }
 
     /// Adds the layout of the custom scalars: which tags share a chart.
@@ -243,91 +196,11 @@ impl SummaryWriter {
     }
 
     fn add(&self, tag: &str, metadata: SummaryMetadata, tensor: TensorProto, step: i64) {
-        let value = summary::Value {
-            tag: tag.to_owned(),
-            metadata: (metadata != SummaryMetadata::default()).then_some(metadata),
-            value: Some(summary::value::Value::Tensor(tensor)),
-            ..summary::Value::default()
-        };
-        let what = Some(What::Summary(Summary { value: vec![value] }));
-        self.add_event(&Event { wall_time: clock::wall_now(), step, what, source_metadata: None });
-    }
-}
-
-impl HParam {
-    fn proto_type(&self) -> HParamType {
-        match self {
-            Self::Number(_) => HParamType::DataTypeFloat64,
-            Self::Text(_) => HParamType::DataTypeString,
-            Self::Bool(_) => HParamType::DataTypeBool,
-        }
-    }
-
-    fn proto(&self) -> HParamValue {
-        let kind = match self.clone() {
-            Self::Number(value) => Kind::NumberValue(value),
-            Self::Text(value) => Kind::StringValue(value),
-            Self::Bool(value) => Kind::BoolValue(value),
-        };
-        HParamValue { kind: Some(kind) }
-    }
-}
-
-impl From<Kind> for HParam {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::NumberValue(value) => Self::Number(value),
-            Kind::StringValue(value) => Self::Text(value),
-            Kind::BoolValue(value) => Self::Bool(value),
-        }
-    }
-}
-
-impl fmt::Display for HParam {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(value) => write!(f, "{value}"),
-            Self::Text(value) => f.write_str(value),
-            Self::Bool(value) => write!(f, "{value}"),
-        }
+        self.add_event(&values::event(tag, (metadata, tensor), step, clock::wall_now()));
     }
 }
 
 /// The bit of a part in `MeshPluginData.components`.
 fn component_flag(content: ContentType) -> u32 {
     1 << content as u32
-}
-
-fn metadata(plugin: &str, content: Vec<u8>, data_class: DataClass) -> SummaryMetadata {
-    SummaryMetadata {
-        plugin_data: Some(PluginData { plugin_name: plugin.to_owned(), content }),
-        data_class: data_class.into(),
-        ..SummaryMetadata::default()
-    }
-}
-
-fn tensor(dtype: DataType, shape: &[usize]) -> TensorProto {
-    let dim = shape.iter().map(|size| Dim { size: *size as i64, name: String::new() }).collect();
-    let tensor_shape = Some(TensorShapeProto { dim, unknown_rank: false });
-    TensorProto { dtype: dtype.into(), tensor_shape, ..TensorProto::default() }
-}
-
-fn floats(shape: &[usize], values: &[f32]) -> TensorProto {
-    TensorProto { tensor_content: bytemuck::cast_slice(values).to_vec(), ..tensor(DataType::DtFloat, shape) }
-}
-
-fn doubles(shape: &[usize], values: &[f64]) -> TensorProto {
-    TensorProto { tensor_content: bytemuck::cast_slice(values).to_vec(), ..tensor(DataType::DtDouble, shape) }
-}
-
-fn ints(shape: &[usize], values: &[i32]) -> TensorProto {
-    TensorProto { tensor_content: bytemuck::cast_slice(values).to_vec(), ..tensor(DataType::DtInt32, shape) }
-}
-
-fn bytes(shape: &[usize], values: &[u8]) -> TensorProto {
-    TensorProto { tensor_content: values.to_vec(), ..tensor(DataType::DtUint8, shape) }
-}
-
-fn strings(shape: &[usize], values: Vec<Vec<u8>>) -> TensorProto {
-    TensorProto { string_val: values, ..tensor(DataType::DtString, shape) }
 }
