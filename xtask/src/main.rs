@@ -6,8 +6,10 @@
 
 mod left_out;
 mod measured;
+mod portable;
 mod prepare;
 mod python;
+mod release;
 mod steps;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -25,9 +27,12 @@ cargo xtask COMMAND
   measured         writes docs/measured.md: the newest figure of each benchmark's case
   soak             the long versions of the fault tests (kill -9, damaged files, disturbed networks), and 3,000 random programs
                    against TensorFlow; about two hours
-  release          the program as it is released, with SQL, clusters and buckets: target folder/released/stepscope-VERSION-MACHINE.tar.gz
-  wheel            the Python package with the program in it, for Linux with glibc 2.28 or newer: built, installed into an
-                   empty environment and tested there: target folder/wheel/stepscope-VERSION-....whl
+  release          the program as it is released, with SQL, clusters and buckets, for Linux with glibc 2.28 or newer: packed with
+                   manual, completions and what a desktop reads, installed and tried there:
+                   target folder/released/stepscope-VERSION-MACHINE.tar.gz and .deb
+  wheel [--aarch64]  the Python package with the program in it, for Linux with glibc 2.28 or newer: built, installed into an
+                   empty environment and tested there: target folder/wheel/stepscope-VERSION-....whl; --aarch64: for that
+                   machine, its program run under QEMU
   gpu [--pack]     checks and measures the GPUs of this machine; --pack: makes target folder/gpu-check, which does it without
                    Rust and without a network
   shots [DIR]      screenshots of every tab in both themes of a real run (default target folder/shots)
@@ -49,8 +54,8 @@ fn main() -> ExitCode {
         Some("measured") => measured::write(),
         Some("soak") => soak(&mut steps),
         Some("shots") => shots(&mut steps, &rest),
-        Some("release") => release(&mut steps),
-        Some("wheel") => python::wheel(&mut steps),
+        Some("release") => release::release(&mut steps),
+        Some("wheel") => python::wheel(&mut steps, &rest),
         Some("gpu") => gpu(&mut steps, &rest),
         Some("--help" | "-h" | "help") | None => {
             print!("{HELP}");
@@ -74,37 +79,6 @@ fn main() -> ExitCode {
 /// Features that are checked and tested in addition to the default ones.
 const FEATURES: &str =
     "--features=stepscope/s3,engine/s3,stepscope/buckets,summaries/buckets,stepscope/cluster,stepscope-bench/query";
-
-/// What the released program has that a build from source leaves out, to be quick.
-const RELEASED: &str = "--features=cluster,s3";
-
-/// Builds the released program, tries it, and packs it with README and licences.
-fn release(steps: &mut Steps) -> Result<(), Failed> {
-    steps.cargo("release build", &["build", "--release", RELEASED], &[])?;
-    let built = prepare::target_folder().join("release/stepscope").display().to_string();
-    steps.run(
-        "it has SQL",
-        &built,
-        &["query", "profiler/formats/tests/fixtures/packets.pftrace", "select count(*) from slices"],
-        &[],
-    )?;
-    let name = format!("stepscope-{}-{}-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH, std::env::consts::OS);
-    let released = prepare::target_folder().join("released");
-    let folder = released.join(&name).display().to_string();
-    let archive = released.join(format!("{name}.tar.gz")).display().to_string();
-    steps.run("folder", "mkdir", &["-p", &folder], &[])?;
-    steps.run("copy", "cp", &[&built, "README.md", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", &folder], &[])?;
-    steps.run("manual", &built, &["man", "-o", &format!("{folder}/man")], &[])?;
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let completions = format!("{folder}/completions");
-        steps.run("completions", &built, &["completions", shell, "-o", &completions], &[])?;
-    }
-    let injected = prepare::target_folder().join("release/libstepscope_inject.so").display().to_string();
-    steps.run("library for programs with CUDA", "cp", &[&injected, &folder], &[])?;
-    steps.run("archive", "tar", &["-czf", &archive, "-C", &released.display().to_string(), &name], &[])?;
-    println!("{archive}");
-    Ok(())
-}
 
 /// Builds the check of a GPU, and runs it or packs it.
 fn gpu(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {
@@ -149,7 +123,7 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
     env.push(("STEPSCOPE_LEFT_OUT", list.path()));
     let tested = steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &borrowed(&env));
     let with_mpi = test_mpi(steps, &list);
-    let with_python = python::test(steps, prepare::python, &binary, &list);
+    let with_python = python::test(steps, prepare::python, &list);
     steps.close_with(list.report());
     tested.and(with_mpi).and(with_python)
 }
@@ -214,7 +188,9 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     }
     let (tracers, package);
     if names.iter().any(|name| name.split('=').next() == Some("python")) {
-        (tracers, package) = (prepare::tracers(steps)?, python::package(steps)?);
+        tracers = prepare::tracers(steps)?;
+        let maturin = prepare::maturin(steps)?;
+        package = python::install(steps, &maturin)?;
         env.extend([("STEPSCOPE_TRACERS", tracers.as_str()), ("STEPSCOPE_PACKAGE", package.as_str())]);
     }
     steps.cargo("bench", &args, &env)
@@ -233,8 +209,8 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
             list.add("tests/tests/clients/main.rs", &format!("programs that people log with: {why} failed"));
         }
     }
-    let result =
-        python::test(steps, prepare::clients, &binary, &list).and_then(|()| soak_tests(steps, &borrowed(&env)));
+    let result = python::test(steps, prepare::clients, &list).and_then(|()| python::wheel(steps, &[]));
+    let result = result.and_then(|()| soak_tests(steps, &borrowed(&env)));
     let result = result.and_then(|()| random_programs(steps, &list)).and_then(|()| soak_mpi(steps, env, &list));
     steps.close_with(list.report());
     result

