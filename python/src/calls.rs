@@ -37,8 +37,10 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }?;
     module.add("slice", function)?;
     let class = py.get_type::<Slice>();
-    let enter = definition(c"__enter__", PyMethodDefPointer { PyCFunction: enter }, ffi::METH_NOARGS, c"Begins the slice.");
-    let exit = definition(c"__exit__", PyMethodDefPointer { PyCFunctionFast: exit }, ffi::METH_FASTCALL, c"Ends the slice.");
+    let enter =
+        definition(c"__enter__", PyMethodDefPointer { PyCFunction: enter }, ffi::METH_NOARGS, c"Begins the slice.");
+    let exit =
+        definition(c"__exit__", PyMethodDefPointer { PyCFunctionFast: exit }, ffi::METH_FASTCALL, c"Ends the slice.");
     for (name, method) in [("__enter__", enter), ("__exit__", exit)] {
         // SAFETY: a method descriptor calls its function only with an instance of the class.
         let method = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), method)) }?;

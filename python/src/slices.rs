@@ -9,6 +9,9 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::sites;
 
+/// The bytes for which room is made: a few short arguments.
+const ARGS_CAPACITY: usize = 64;
+
 /// A slice of the thread that made it: a context manager, or what [`begin`] gives.
 #[pyclass(frozen, freelist = 64, module = "stepscope._native")]
 pub struct Slice {
@@ -196,43 +199,59 @@ pub fn next_flow_id() -> u32 {
 
 /// Arguments as a JSON object.
 fn json(args: &Bound<'_, PyDict>) -> PyResult<String> {
-    let mut text = String::from("{");
+    let mut text = String::with_capacity(ARGS_CAPACITY);
+    text.push('{');
     for (name, value) in args {
         if text.len() > 1 {
             text.push(',');
         }
-        text.push_str(&quoted(&name)?);
+        push_text(&name, &mut text)?;
         text.push(':');
-        text.push_str(&json_of(&value)?);
+        push_json(&value, &mut text)?;
     }
     text.push('}');
     Ok(text)
 }
 
-fn quoted(text: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(serde_json::Value::String(text.str()?.to_string_lossy().into_owned()).to_string())
+/// Appends a value's `str` in quotes.
+fn push_text(value: &Bound<'_, PyAny>, out: &mut String) -> PyResult<()> {
+    let text = value.str()?;
+    match text.to_str() {
+        Ok(text) if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') => {
+            out.extend(["\"", text, "\""]);
+        }
+        _ => out.push_str(&serde_json::Value::String(text.to_string_lossy().into_owned()).to_string()),
+    }
+    Ok(())
 }
 
-/// A value as JSON: by Python's `json` where it is neither number nor text, and as its `str` where that does not know it.
-fn json_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
+/// Appends a value as JSON: by Python's `json` where it is neither number nor text, and as its `str` where that does not
+/// know it.
+fn push_json(value: &Bound<'_, PyAny>, out: &mut String) -> PyResult<()> {
     if value.is_exact_instance_of::<PyString>() {
-        return quoted(value);
+        return push_text(value, out);
     }
     if value.is_none() {
-        return Ok("null".to_owned());
-    }
-    if let Ok(flag) = value.cast_exact::<PyBool>() {
-        return Ok(flag.is_true().to_string());
-    }
-    if value.is_exact_instance_of::<PyInt>() {
-        return Ok(value.str()?.to_string());
-    }
-    if let Ok(number) = value.cast_exact::<PyFloat>() {
+        out.push_str("null");
+    } else if let Ok(flag) = value.cast_exact::<PyBool>() {
+        out.push_str(if flag.is_true() { "true" } else { "false" });
+    } else if value.is_exact_instance_of::<PyInt>() {
+        match value.extract::<i64>() {
+            Ok(number) => out.push_str(&number.to_string()),
+            Err(_) => out.push_str(&value.str()?.to_string_lossy()),
+        }
+    } else if let Ok(number) = value.cast_exact::<PyFloat>() {
         // JSON has no infinity.
-        return if number.value().is_finite() { Ok(value.str()?.to_string()) } else { quoted(value) };
+        match number.value().is_finite() {
+            true => out.push_str(&value.str()?.to_string_lossy()),
+            false => push_text(value, out)?,
+        }
+    } else {
+        // A value that cannot be shown must not stop the program that is recorded.
+        let dumped = dumped(value).map(|text| out.push_str(&text));
+        dumped.or_else(|_| push_text(value, out)).or_else(|_| push_text(value.get_type().as_any(), out))?;
     }
-    // A value that cannot be shown must not stop the program that is recorded.
-    dumped(value).or_else(|_| quoted(value)).or_else(|_| quoted(value.get_type().as_any()))
+    Ok(())
 }
 
 /// What Python's `json` makes of a value.

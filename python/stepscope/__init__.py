@@ -4,6 +4,7 @@
 - `record` records the program: what is marked with `slice`, `traced`, `mark`, `counter` or a hook.
 - `stepscope.torch`, `.jax`, `.keras`, `.transformers`, `.lightning` mark what those libraries do.
 - `stepscope.metrics` follows the machine.
+- `show` shows a recording or logs in a notebook.
 
 Example:
     >>> import stepscope
@@ -22,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stepscope._native import (
+    __version__,
     begin,
     begin_step,
     counter,
@@ -36,11 +38,13 @@ from stepscope._native import (
 from stepscope._record import record
 
 if TYPE_CHECKING:
+    from stepscope._show import show
     from stepscope.summary import SummaryWriter
     from stepscope.tracing import trace_calls, traced
 
 __all__ = [
     "SummaryWriter",
+    "__version__",
     "begin",
     "begin_step",
     "counter",
@@ -51,6 +55,7 @@ __all__ = [
     "mark",
     "next_flow_id",
     "record",
+    "show",
     "slice",
     "trace_calls",
     "traced",
@@ -58,6 +63,7 @@ __all__ = [
 
 _LAZY = {
     "SummaryWriter": "stepscope.summary",
+    "show": "stepscope._show",
     "trace_calls": "stepscope.tracing",
     "traced": "stepscope.tracing",
 }

@@ -11,6 +11,9 @@ from stepscope import _native
 # The folder that a recorder's child processes record into: `stepscope record` sets it, and so does `record`.
 _ENVIRONMENT = "STEPSCOPE_TRACE"
 
+# The folder of the last recording of this process, which `show` shows.
+_last_folder: str | None = None
+
 
 class record:  # noqa: N801: a context manager, used like a function
     """Records this process, and all processes that it starts meanwhile, into a folder.
@@ -37,16 +40,17 @@ class record:  # noqa: N801: a context manager, used like a function
 
     def start(self) -> record:
         """Starts recording; `stop` ends it. `with` does both."""
+        global _last_folder
         if self._has_started:
             raise RuntimeError(f"{self.folder}: this recording has started already")
         outer = os.environ.get(_ENVIRONMENT)
         if outer:
-            self.folder = outer
+            self.folder = _last_folder = outer
             self._has_started = True
             return self
         self._recording = _native.Recording(self.folder)
         self._has_started = True
-        self.folder = self._recording.folder
+        self.folder = _last_folder = self._recording.folder
         os.environ[_ENVIRONMENT] = self.folder
         return self
 

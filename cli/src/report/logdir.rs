@@ -22,8 +22,8 @@ const MAX_HISTOGRAMS: usize = 40;
 pub fn section(path: &Path, group_by: Option<&GroupBy>) -> Result<Option<Section>, Failure> {
     if !source::is_url(path) {
         let fault = |error| Failure::wrong_use(format_args!("{}: {error}", path.display()));
-        if !matches!(formats::sniff(path).map_err(fault)?, FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder)
-        {
+        let kind = formats::sniff(path).map_err(fault)?;
+        if !matches!(kind, FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder | FileKind::RunLog) {
             return Ok(None);
         }
     }

@@ -1,5 +1,6 @@
 //! `stepscope report`: a page with charts about traces and logdirs, for readers without stepscope.
 
+mod interactive;
 mod logdir;
 mod page;
 
@@ -24,6 +25,33 @@ const MAX_ROWS: usize = 12;
 
 /// Writes the page and its charts.
 pub fn run(args: &args::Report) -> Outcome {
+    if args.out.is_none() && crate::logdir::group_by(&args.grouping)?.is_some() {
+        return Err(Failure::wrong_use(
+            "--group and --group-hparam group the curves of -o; the page of --html has each run",
+        ));
+    }
+    if let Some(file) = &args.html {
+        write_page(args, file)?;
+    }
+    args.out.as_ref().map_or(Ok(()), |folder| charts(args, folder))
+}
+
+/// Writes the interactive page.
+fn write_page(args: &args::Report, file: &Path) -> Outcome {
+    if file.is_dir() {
+        return Err(Failure::wrong_use(format_args!("{}: is a folder; name a file: --html FILE.html", file.display())));
+    }
+    let page = interactive::page(args)?;
+    let size = text::bytes(page.len() as u64);
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    write(folder, &[(file.to_owned(), page.into_bytes())])?;
+    note!("{}: {size}", file.display());
+    out::line(file.display());
+    Ok(())
+}
+
+/// Writes the page with charts and their files into the folder `out`.
+fn charts(args: &args::Report, folder: &Path) -> Outcome {
     let group_by = crate::logdir::group_by(&args.grouping)?;
     let mut sections = Vec::new();
     for path in &args.paths {
@@ -37,17 +65,17 @@ pub fn run(args: &args::Report) -> Outcome {
     number_figures(&mut sections);
     let title = args.paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     let page = page::html(&title, &sections).map_err(anyhow::Error::from)?;
-    let mut files = vec![(args.out.join("index.html"), page.into_bytes())];
+    let mut files = vec![(folder.join("index.html"), page.into_bytes())];
     for figure in sections.iter().flat_map(|s| &s.figures) {
         for (theme, name) in THEMES {
-            let file = |ending: &str| args.out.join(format!("{}-{name}.{ending}", figure.name));
+            let file = |ending: &str| folder.join(format!("{}-{name}.{ending}", figure.name));
             let svg = figure.chart.svg(style(theme)).map_err(anyhow::Error::from)?;
             files.push((file("svg"), format!("{MARK}\n{svg}").into_bytes()));
             files.push((file("png"), figure.chart.png(style(theme)).map_err(anyhow::Error::from)?));
         }
     }
-    write(&args.out, &files)?;
-    out::line(args.out.join("index.html").display());
+    write(folder, &files)?;
+    out::line(folder.join("index.html").display());
     Ok(())
 }
 

@@ -56,7 +56,7 @@ pub struct Section {
 }
 
 /// Escapes text for HTML.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
