@@ -3,18 +3,20 @@
 pub mod counters;
 pub mod figures;
 mod json;
+mod page;
 pub mod roofline;
 
 use trace_analysis::report::{Analysis, analyse, analyse_step};
 use trace_store::Store;
 
-use crate::args;
+use crate::args::{self, AnalysisFormat};
 use crate::out;
 use crate::outcome::{Failure, Outcome};
 use crate::trace_file;
 use text::{Table, truncated};
 
 use figures::{clocks, named_parts, path_kinds, path_ns, track_name};
+use page::Page;
 
 /// The most rows of each printed table.
 const MAX_ROWS: usize = 10;
@@ -33,10 +35,14 @@ pub fn run(args: &args::Analyze) -> Outcome {
         line.roof.flops_per_s = args.peak_tflops.map(|t| t * 1e12).or(line.roof.flops_per_s);
         line.roof.bytes_per_s = args.peak_gbs.map(|g| g * 1e9).or(line.roof.bytes_per_s);
     }
-    if args.json {
-        out::line(json::to_json(&store, &analysis));
-    } else {
-        print(&store, &analysis);
+    match args.format {
+        _ if args.json => out::line(json::to_json(&store, &analysis)),
+        AnalysisFormat::Json => out::line(json::to_json(&store, &analysis)),
+        AnalysisFormat::Text => print(Page::Text, &store, &analysis),
+        AnalysisFormat::Markdown => {
+            out::line(format_args!("# {}\n", args.trace.display()));
+            print(Page::Markdown, &store, &analysis);
+        }
     }
     trace_file::warn(&args.trace, &store);
     Ok(())
@@ -65,53 +71,53 @@ fn percent(part: i64, total: i64) -> String {
 }
 
 /// Prints the analysis as text, with the findings first.
-fn print(store: &Store, analysis: &Analysis) {
+fn print(page: Page, store: &Store, analysis: &Analysis) {
     let stats = store.stats();
-    out::line(format!(
+    page.text(&format!(
         "{} slices on {} tracks, {} steps, {}",
         text::count(stats.slices),
         store.tracks().len(),
         text::count(store.steps().len() as u64),
         text::duration(analysis.range.end - analysis.range.start)
     ));
-    out::line("\nfindings");
+    page.heading("findings");
     if analysis.findings.is_empty() {
         let reason = if analysis.paths.is_empty() {
             "nothing was recorded"
         } else {
             "nothing on the critical path that is not work"
         };
-        out::line(format!("  none: {reason}"));
+        page.text(&format!("  none: {reason}"));
     }
     for finding in analysis.findings.iter().take(MAX_ROWS) {
-        out::line(format!("  {:>10}  {}: {}", text::duration(finding.saves_ns), finding.title, finding.text));
+        page.item(&text::duration(finding.saves_ns), &format!("{}: {}", finding.title, finding.text));
     }
-    print_times(analysis);
-    print_ops(analysis);
-    counters::table(analysis).iter().for_each(out::table);
+    print_times(page, analysis);
+    print_ops(page, analysis);
+    counters::table(analysis).iter().for_each(|table| page.table(table));
     for line in &analysis.rooflines {
-        out::table(&roofline::table(line, &roofline::limits(line)));
+        page.table(&roofline::table(line, &roofline::limits(line)));
     }
-    print_stalls(store, analysis);
-    print_resources(store, analysis);
+    print_stalls(page, store, analysis);
+    print_resources(page, store, analysis);
 }
 
-fn print_times(analysis: &Analysis) {
+fn print_times(page: Page, analysis: &Analysis) {
     let total = analysis.breakdown.total_ns();
     let mut table = Table::new(["time", "total", "share"]);
     for (name, ns) in named_parts(&analysis.breakdown).into_iter().filter(|(_, ns)| *ns > 0) {
         table.row([name.replace('_', " "), text::duration(ns), percent(ns, total)]);
     }
-    out::table(&table);
+    page.table(&table);
     let total = path_ns(&analysis.paths);
     let mut table = Table::new(["critical path", "total", "share"]);
     for (kind, ns) in path_kinds(&analysis.paths).into_iter().take(MAX_ROWS) {
         table.row([kind, text::duration(ns), percent(ns, total)]);
     }
-    out::table(&table);
+    page.table(&table);
 }
 
-fn print_ops(analysis: &Analysis) {
+fn print_ops(page: Page, analysis: &Analysis) {
     let titles = ["ops by self time", "<device", "count", "total", "self", "mean", "p50", "p99", "critical path"];
     let mut table = Table::new(titles);
     for op in analysis.ops.iter().take(MAX_ROWS) {
@@ -120,33 +126,33 @@ fn print_ops(analysis: &Analysis) {
         let cells = [truncated(&op.name, 48), truncated(&op.device, 24), text::count(f.count)].into_iter().chain(times);
         table.row(cells.chain([format!("{:.1} %", op.critical_share * 100.0)]));
     }
-    out::table(&table);
+    page.table(&table);
     let mut table = Table::new(["scopes", "count", "self", "critical path"]);
     for scope in analysis.scopes.iter().take(MAX_ROWS) {
         let times = [scope.self_ns, scope.critical_ns].map(text::duration);
         table.row([truncated(&scope.scope, 48), text::count(scope.count)].into_iter().chain(times));
     }
-    out::table(&table);
+    page.table(&table);
 }
 
-fn print_stalls(store: &Store, analysis: &Analysis) {
+fn print_stalls(page: Page, store: &Store, analysis: &Analysis) {
     let total: i64 = analysis.causes.iter().map(|c| c.total_ns).sum();
     let mut table = Table::new(["stalls by cause", "count", "total", "share"]);
     for cause in &analysis.causes {
         let (count, ns) = (text::count(cause.count), text::duration(cause.total_ns));
         table.row([cause.cause.to_string(), count, ns, percent(cause.total_ns, total)]);
     }
-    out::table(&table);
+    page.table(&table);
     if !analysis.stalls.is_empty() {
-        out::line("\nlongest stalls");
+        page.heading("longest stalls");
     }
     for stall in analysis.stalls.iter().take(MAX_ROWS) {
-        out::line(format!("  {:>10}  {}: {}", text::duration(stall.dur()), stall.cause, stall.text(store)));
+        page.item(&text::duration(stall.dur()), &format!("{}: {}", stall.cause, stall.text(store)));
     }
 }
 
 /// Prints the states of threads, from the kernel's scheduler.
-fn print_threads(store: &Store, analysis: &Analysis) {
+fn print_threads(page: Page, store: &Store, analysis: &Analysis) {
     let titles = ["threads", "running", "ready, no CPU", "sleeping", "disk", "other waits", "<mostly woken by"];
     let mut table = Table::new(titles);
     for t in analysis.threads.iter().take(MAX_ROWS) {
@@ -155,9 +161,9 @@ fn print_threads(store: &Store, analysis: &Analysis) {
         let waker = t.woken_by.map_or_else(String::new, |(thread, _)| waker_name(store, thread));
         table.row([name].into_iter().chain(times).chain([waker]));
     }
-    out::table(&table);
+    page.table(&table);
     if analysis.threads.len() > MAX_ROWS {
-        out::line(format!("  and {} more threads; --json has all", analysis.threads.len() - MAX_ROWS));
+        page.text(&format!("  and {} more threads; --json has all", analysis.threads.len() - MAX_ROWS));
     }
 }
 
@@ -170,7 +176,7 @@ fn waker_name(store: &Store, thread: u32) -> String {
 }
 
 /// Prints the clock offsets of a trace of several hosts.
-fn print_clocks(store: &Store) {
+fn print_clocks(page: Page, store: &Store) {
     let mut table = Table::new(["clocks", "offset", "drift", "no time is off by more than"]);
     for (process, clock) in clocks(store) {
         let name = truncated(&format!("{} on {}", process.title(), process.host), 48);
@@ -178,20 +184,20 @@ fn print_clocks(store: &Store) {
         let bound = text::duration(clock.bound_ns.min(i64::MAX as u64).cast_signed());
         table.row([name, text::duration(clock.offset_ns), drift, bound]);
     }
-    out::table(&table);
+    page.table(&table);
 }
 
 /// Prints threads, clocks, tracks, memory and stragglers.
-fn print_resources(store: &Store, analysis: &Analysis) {
-    print_threads(store, analysis);
-    print_clocks(store);
+fn print_resources(page: Page, store: &Store, analysis: &Analysis) {
+    print_threads(page, store, analysis);
+    print_clocks(page, store);
     let mut table = Table::new(["tracks", "busy", "waiting", "utilisation"]);
     for usage in analysis.track_use.iter().filter(|usage| usage.busy_ns + usage.wait_ns > 0) {
         let times = [usage.busy_ns, usage.wait_ns].map(text::duration);
         let name = truncated(track_name(store, usage.track.0), 48);
         table.row([name].into_iter().chain(times).chain([format!("{:.1} %", usage.utilisation * 100.0)]));
     }
-    out::table(&table);
+    page.table(&table);
     let mut table = Table::new(["memory", "peak", "<most of it at the peak"]);
     for memory in &analysis.memory {
         let live = memory.live_at_peak.iter().take(3);
@@ -203,7 +209,7 @@ fn print_resources(store: &Store, analysis: &Analysis) {
         }
         table.row([memory.device.clone(), text::bytes(memory.peak_bytes.unsigned_abs()), live.join(", ")]);
     }
-    out::table(&table);
+    page.table(&table);
     let mut table = Table::new(["stragglers", "times last", "late", "others waited"]);
     for straggler in &analysis.stragglers.processes {
         let name = store.processes().get(straggler.process as usize);
@@ -211,5 +217,5 @@ fn print_resources(store: &Store, analysis: &Analysis) {
         let times = [straggler.late_ns, straggler.waited_ns].map(text::duration);
         table.row([name, text::count(straggler.times_last)].into_iter().chain(times));
     }
-    out::table(&table);
+    page.table(&table);
 }

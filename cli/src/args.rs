@@ -13,7 +13,10 @@ pub use engine::{
 };
 #[cfg(feature = "query")]
 pub use traces::QueryAs;
-pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Grouping, Import, Query, Record, Report, RunsArgs, Switch};
+pub use traces::{
+    AnalysisFormat, Analyze, Collect, Convert, Diff, Export, ExportAs, Grouping, Import, Query, Record, Report,
+    RunsArgs, Switch, Watch,
+};
 pub use window::{Renderer, Theme, Window};
 
 /// Train, trace and watch: a dataflow engine, its profiler and one native window.
@@ -68,6 +71,8 @@ pub enum Command {
     View(View),
     /// Serve runs, logdirs and traces to a window on another machine
     Serve(Serve),
+    /// Follow a logdir and raise alerts: NaN, limits, runs that stall
+    Watch(Watch),
     /// List the runs of a logdir: tags, counts, last values, damage
     Runs(RunsArgs),
     /// Count a graph's parameters, scope by scope
@@ -80,6 +85,8 @@ pub enum Command {
     Collect(Collect),
     /// Convert other tools' traces
     Import(Import),
+    /// Write what Weights & Biases, MLflow, trackio, Lightning or Hugging Face logged as event files
+    Convert(Convert),
     /// Write a trace in another tool's format, or a logdir's points as rows
     Export(Export),
     /// Explain where a trace's time went, what held it up and what to change first
@@ -106,6 +113,8 @@ pub enum Command {
     Master(Master),
     /// Make the TLS certificates of a cluster's hosts
     Certify(Certify),
+    /// Serve traces and logdirs to agents, by the Model Context Protocol
+    Mcp(Mcp),
     /// Check the environment and suggest fixes
     Doctor(Doctor),
     /// Print completions of commands and options for a shell
@@ -116,11 +125,11 @@ pub enum Command {
 
 /// The commands as `--help` groups them.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Look", &["view", "serve", "runs", "params", "ops"]),
-    ("Record", &["record", "collect", "import", "export"]),
+    ("Look", &["view", "serve", "watch", "runs", "params", "ops"]),
+    ("Record", &["record", "collect", "import", "export", "convert"]),
     ("Explain", &["analyze", "diff", "report", "query", "compare"]),
     ("Train", &["demo", "train", "run", "freeze", "worker", "master", "certify"]),
-    ("Set up", &["doctor", "completions", "man", "help"]),
+    ("Set up", &["mcp", "doctor", "completions", "man", "help"]),
 ];
 
 /// The command line, whose help groups the commands: clap has headings for options only.
@@ -153,29 +162,42 @@ impl Command {
             Command::Demo(_) | Command::Train(_) => Some("preparing"),
             Command::Run(_) | Command::Compare(_) => Some("running"),
             Command::Params(_) | Command::Freeze(_) | Command::Runs(_) | Command::Report(_) => Some("reading"),
+            Command::Convert(_) => Some("converting"),
             Command::Analyze(_) | Command::Diff(_) | Command::Import(_) | Command::Export(_) => Some("reading"),
             Command::Query(_) => Some("querying"),
             Command::Doctor(_) => Some("checking"),
             Command::Ops(_) | Command::Certify(_) | Command::Completions(_) | Command::Man(_) => None,
             Command::Worker(_) | Command::Master(_) | Command::View(_) => None,
-            Command::Record(_) | Command::Collect(_) | Command::Serve(_) => None,
+            Command::Record(_) | Command::Collect(_) | Command::Serve(_) | Command::Watch(_) | Command::Mcp(_) => None,
         }
     }
 }
+
+/// `stepscope mcp`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Speaks the protocol on standard input and output; an agent starts it. Its tools only read: open, findings, diff, tags, points,
+and, in a program with SQL, query.
+
+Examples:
+  claude mcp add stepscope -- stepscope mcp
+  {\"mcpServers\": {\"stepscope\": {\"command\": \"stepscope\", \"args\": [\"mcp\"]}}}     # in an agent's configuration")]
+pub struct Mcp {}
 
 /// `stepscope view`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
 Opens TensorBoard logdirs and event files, run folders and traces of stepscope, GraphDefs (.pb, .pbtxt, gzipped too), and
 traces of other tools: Chrome's JSON (PyTorch's profiler, viztracer), Perfetto, XPlane, RunMetadata, ftrace and perf script
-texts, all gzipped or zstd too. Folders that grow are followed. Built with the feature buckets: logdirs on s3://, gs://, az:// and
-http(s):// too.
+texts, all gzipped or zstd too; what Weights & Biases, MLflow, trackio, Lightning and Hugging Face logged. Folders that grow are
+followed. Built with the feature buckets: logdirs on s3://, gs://, az:// and http(s):// too.
 
 Examples:
   stepscope view runs
   stepscope view runs/demo-20261121-101500 other/logdir
   stepscope view graph.pbtxt.gz
   stepscope view pytorch-trace.json.gz
+  stepscope view wandb mlflow.db lightning_logs
   stepscope view trace.json.gz --at 'timeline?view=0..5000000&colour=track'
   stepscope view ssh://gpu7/data/runs/today      # over ssh, only what is shown; ssh://gpu7/~/runs is below home
   stepscope view --connect 127.0.0.1:6470        # a collector, or stepscope serve

@@ -30,7 +30,10 @@ pub fn read(path: &Path) -> Result<CompleteLogdir, Failure> {
     logdir.read_all();
     report_damage(&logdir.runs(), &source);
     if logdir.runs().by_name.is_empty() {
-        return Err(Failure::wrong_use(format_args!("{}: no event files (*tfevents*) in or below it", path.display())));
+        return Err(Failure::wrong_use(format_args!(
+            "{}: no event files (*tfevents*) or logs of other tools in or below it",
+            path.display()
+        )));
     }
     Ok(CompleteLogdir { logdir, source })
 }

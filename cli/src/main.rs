@@ -10,6 +10,7 @@ mod args;
 mod certify;
 mod collect;
 mod compare;
+mod convert;
 mod demo;
 mod diff;
 mod display;
@@ -23,6 +24,7 @@ mod import;
 mod logdir;
 mod manual;
 mod master;
+mod mcp;
 mod ops;
 mod outcome;
 mod params;
@@ -43,6 +45,7 @@ mod summary;
 mod trace_file;
 mod training;
 mod view;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -77,6 +80,9 @@ fn main() -> ExitCode {
         Command::Report(report) => report::run(&report),
         Command::Runs(runs) => runs::run(&runs),
         Command::Import(import) => import::run(&import, verbosity),
+        Command::Mcp(_) => mcp::run(),
+        Command::Watch(watch) => watch::run(&watch),
+        Command::Convert(convert) => convert::run(&convert),
         Command::Export(export) => export::run(&export, verbosity),
         Command::Query(query) => query::run(&query, verbosity),
         Command::Ops(ops) => ops::run(&ops),

@@ -62,7 +62,8 @@ pub(crate) fn read(sources: &Sources, table: &LogdirTable, sink: BatchSink<'_>) 
         }
     };
     let path = bucket.as_ref().map_or_else(|| sources.root.clone().into(), |bucket| bucket.folder().to_owned());
-    if path.is_file() && !formats::is_event_file_name(&path) && !sources.traces.is_empty() {
+    let is_log = || formats::is_event_file_name(&path) || formats::is_run_log(&path);
+    if path.is_file() && !is_log() && !sources.traces.is_empty() {
         return Ok(());
     }
     let mut logdir = Logdir::open(&[path]).map_err(|e| failed(e.to_string()))?;

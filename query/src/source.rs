@@ -230,9 +230,9 @@ fn read_file(path: &Path) -> Result<Store, String> {
     Ok(store)
 }
 
-/// Whether the path is an event file, or a folder with event files below it.
+/// Whether the path is an event file or a log of another tool, or a folder with such below it.
 fn has_summaries(path: &Path) -> bool {
-    matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder))
+    matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder | FileKind::RunLog))
 }
 
 /// The label of a trace: the name of its run.

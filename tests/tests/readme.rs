@@ -8,9 +8,22 @@ use stepscope_tests::{root, stepscope_binary};
 use summaries::{SummaryWriter, WriterOptions};
 
 /// What is run. The others open windows or wait for other machines, or train for minutes: they have tests of their own.
-const COMMANDS: &[&str] =
-    &["analyze", "diff", "report", "runs", "record", "import", "export", "query", "ops", "completions", "doctor"];
-const OTHERS: &[&str] = &["demo", "train", "run", "params", "compare", "master", "freeze", "view", "collect"];
+const COMMANDS: &[&str] = &[
+    "analyze",
+    "convert",
+    "diff",
+    "report",
+    "runs",
+    "watch",
+    "record",
+    "import",
+    "export",
+    "query",
+    "ops",
+    "completions",
+    "doctor",
+];
+const OTHERS: &[&str] = &["demo", "train", "run", "params", "compare", "master", "freeze", "view", "collect", "mcp"];
 
 fn shell(binary: &Path, folder: &Path, line: &str) -> Output {
     // The program as the user's shell would find it.
@@ -35,6 +48,9 @@ fn prepare(binary: &Path, folder: &Path) {
     let writer = SummaryWriter::create(&folder.join("logs/first"), WriterOptions::default()).expect("a writer");
     (0..100).for_each(|step| writer.add_scalar("loss", 1.0 / (1.0 + step as f32), step));
     writer.close().expect("all written");
+    let lightning = folder.join("lightning_logs/version_0");
+    fs::create_dir_all(&lightning).expect("a folder");
+    fs::write(lightning.join("metrics.csv"), "epoch,loss,step\n0,0.5,49\n0,0.25,99\n").expect("a log");
     fs::write(folder.join("train.py"), "print(sum(i * i for i in range(3_000_000)))\n").expect("a script");
     let program = folder.join("my-training");
     fs::write(&program, "#!/bin/sh\ni=0; while [ $i -lt 20000 ]; do i=$((i+1)); done\n").expect("a program");
@@ -80,6 +96,6 @@ fn examples_of_the_pages_run() {
         }
     }
     assert!(missing.is_empty(), "the pages show no {missing:?}");
-    let made = ["page/index.html", "job", "job.pftrace", "loss.parquet"];
+    let made = ["page/index.html", "job", "job.pftrace", "loss.parquet", "converted/version_0"];
     assert!(made.iter().all(|path| dir.path().join(path).exists()), "{made:?}");
 }

@@ -86,6 +86,16 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The table in Markdown.
+    pub fn markdown(&self) -> String {
+        let escaped = |cell: &String| cell.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ");
+        let line = |cells: &[String]| format!("| {} |", cells.iter().map(escaped).collect::<Vec<_>>().join(" | "));
+        let rule = |(align, _): &(Align, usize)| if *align == Align::Left { "---" } else { "--:" };
+        let rules: Vec<&str> = self.columns.0.iter().map(rule).collect();
+        let head = [line(&self.titles), format!("| {} |", rules.join(" | "))];
+        head.into_iter().chain(self.rows.iter().map(|row| line(row))).collect::<Vec<_>>().join("\n")
+    }
+
     /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -118,6 +128,13 @@ mod tests {
 
     fn cells<const N: usize>(cells: [&str; N]) -> [String; N] {
         cells.map(str::to_owned)
+    }
+
+    #[test]
+    fn markdown_escapes_its_signs() {
+        let mut table = Table::new(["op", "count"]);
+        table.row(cells(["a|b", "12"]));
+        assert_eq!(table.markdown(), "| op | count |\n| --- | --: |\n| a\\|b | 12 |");
     }
 
     #[test]

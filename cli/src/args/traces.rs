@@ -121,6 +121,7 @@ Examples:
   stepscope analyze runs/demo-20261121-101500
   stepscope analyze runs/demo-20261121-101500 --step 500
   stepscope analyze trace --json | jq '.findings[].text'
+  stepscope analyze trace --format markdown > report.md
   stepscope analyze tpu.xplane.pb --peak-tflops 197 --peak-gbs 819   # limits for the roofline, where the trace has none")]
 pub struct Analyze {
     /// A run's folder, a trace, another tool's trace, or a folder with those of a job
@@ -134,7 +135,10 @@ pub struct Analyze {
     /// The roofline's slope: the peak of a device's memory, in GB a second [default: as in the trace]
     #[arg(long, value_name = "N", value_parser = parse_positive)]
     pub peak_gbs: Option<f64>,
-    /// Print one JSON object
+    /// How the analysis is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub format: AnalysisFormat,
+    /// Print one JSON object, as --format json
     #[arg(long)]
     pub json: bool,
 }
@@ -172,10 +176,12 @@ pub struct Grouping {
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
 Writes a self-contained index.html, and each chart as SVG and PNG, light and dark. Files that it did not write are not replaced.
-Grouped runs are one curve, their mean, in a band from minimum to maximum.
+Grouped runs are one curve, their mean, in a band from minimum to maximum. --html writes one file to pan, zoom and search in a
+browser: the timeline of traces, the scalars, histograms, images and hyperparameters of logdirs.
 
 Examples:
   stepscope report runs/demo-20261121-101500 -o report
+  stepscope report runs/demo-20261121-101500 --html run.html
   stepscope report runs/a runs/b logs -o report
   stepscope report logs --group '^(.*)/seed' -o report")]
 pub struct Report {
@@ -183,8 +189,17 @@ pub struct Report {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// The folder to write, made if missing
-    #[arg(short, long, value_name = "DIR")]
-    pub out: PathBuf,
+    #[arg(short, long, value_name = "DIR", required_unless_present = "html")]
+    pub out: Option<PathBuf>,
+    /// The interactive page to write: one file, which needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Of --html: the most slices; beyond it short ones are drawn merged
+    #[arg(long, value_name = "N", default_value_t = 300_000, requires = "html")]
+    pub max_slices: usize,
+    /// Of --html: the most points of curves; beyond it curves are thinned
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, requires = "html")]
+    pub max_points: usize,
     #[command(flatten)]
     pub grouping: Grouping,
 }
@@ -204,6 +219,74 @@ pub struct RunsArgs {
     #[command(flatten)]
     pub grouping: Grouping,
     /// Print one JSON object per run, or per group
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The forms of `stepscope analyze`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnalysisFormat {
+    /// Text for a terminal
+    #[default]
+    Text,
+    /// Markdown
+    Markdown,
+    /// One JSON object
+    Json,
+}
+
+/// `stepscope watch`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+An alert is TAG OPERATOR NUMBER, TAG is nan, TAG is infinite, TAG stalled or run stalled, and for how long: for 100 steps,
+5 points, 30 seconds, 10 minutes, 2 hours. In a tag * stands for any text. It is raised once for each stretch of points for
+which it holds. Without --alert: '* is nan' and 'run stalled for 10 minutes'.
+
+Examples:
+  stepscope watch runs
+  stepscope watch runs --alert 'loss > 3 for 100 steps' --alert '*acc* < 0.1 for 5 points' --notify
+  stepscope watch wandb --webhook https://hooks.slack.com/services/...
+  stepscope watch runs --once || echo 'something is wrong'")]
+pub struct Watch {
+    /// A folder with event files or logs of other tools in or below it, or one such file
+    #[arg(value_name = "LOGDIR")]
+    pub logdir: PathBuf,
+    /// What to report, such as 'loss > 3 for 100 steps' (repeat for more)
+    #[arg(long = "alert", value_name = "ALERT")]
+    pub alerts: Vec<summaries::Rule>,
+    /// Show each alert as a desktop notification, by notify-send
+    #[arg(long)]
+    pub notify: bool,
+    /// Post each alert as JSON to this address, by curl; its text is in the fields text and content, as chats expect it
+    #[arg(long, value_name = "URL")]
+    pub webhook: Option<String>,
+    /// Check what is there and end: with exit code 1 if an alert was raised
+    #[arg(long)]
+    pub once: bool,
+    /// Print one JSON object per alert
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope convert`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Reads Weights & Biases' .wandb files, MLflow's mlruns and mlflow.db, trackio's databases, Lightning's metrics.csv, lines of
+JSON (.jsonl) and Hugging Face's trainer_state.json, alone or in and below a folder. Each run becomes a folder with an event
+file, which TensorBoard reads, too. `stepscope view` opens the same paths without a conversion.
+
+Examples:
+  stepscope convert wandb -o logs
+  stepscope convert mlflow.db -o logs
+  stepscope convert lightning_logs/version_0/metrics.csv -o logs --json")]
+pub struct Convert {
+    /// Logs, or folders with logs in or below them
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The folder to write to; a run's folder in it may not have event files yet
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Print one JSON object per run
     #[arg(long)]
     pub json: bool,
 }

@@ -9,9 +9,11 @@ use formats::FileKind;
 
 use crate::source;
 
-/// Whether the input is one logdir: an event file, a folder of them that is no run folder with a trace, or a bucket.
+/// Whether the input is one logdir: an event file or a log of another tool, a folder of them that is no run folder with
+/// a trace, or a bucket.
 pub fn is_logdir(paths: &[PathBuf]) -> bool {
-    let is_logdir = |path| matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir));
+    let is_logdir =
+        |path| matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir | FileKind::RunLog));
     matches!(paths, [path] if source::is_url(path) || is_logdir(path))
 }
 

@@ -106,7 +106,9 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
                 _ => logdir::follow(shared, source, path),
             }
         }
-        Ok(FileKind::Logdir | FileKind::RunFolder | FileKind::EventFile) => logdir::follow(shared, source, path),
+        Ok(FileKind::Logdir | FileKind::RunFolder | FileKind::EventFile | FileKind::RunLog) => {
+            logdir::follow(shared, source, path);
+        }
         Ok(FileKind::TraceFolder) => trace::follow(shared, source, path),
         Ok(FileKind::Trace(_)) => trace::import(shared, source, &[path.to_owned()]),
         Ok(FileKind::GraphDef | FileKind::GraphDefText) => graph::load(shared, source, path),

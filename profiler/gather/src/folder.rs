@@ -186,12 +186,14 @@ fn describe_file(path: &Path, name: String) -> io::Result<FilePlace> {
     Ok(FilePlace { path: name, length: metadata.len(), identity: metadata.ino() ^ metadata.dev().rotate_left(32) })
 }
 
-/// Whether a file below a logdir belongs to a run; other files are not served.
+/// Whether a file below a logdir belongs to a run; other files are not served. Neither are databases, of which a copy in
+/// parts is none.
 fn is_served(path: &Path) -> bool {
     let is_run_file = RUN_FILES.iter().any(|name| path.ends_with(name));
     let is_embedding = EMBEDDING_EXTENSIONS.iter().any(|end| path.extension() == Some(end.as_ref()));
     formats::is_event_file_name(path)
         || is_run_file
+        || (formats::is_run_log(path) && !formats::is_database_name(path))
         || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR_CONFIG).is_file()))
 }
 

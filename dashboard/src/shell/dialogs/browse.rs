@@ -49,6 +49,7 @@ pub fn kind_text(path: &Path) -> Option<&'static str> {
         FileKind::TraceFolder => "trace",
         FileKind::RunFolder => "run",
         FileKind::Logdir => "logdir",
+        FileKind::RunLog => "log of runs",
         FileKind::Trace(format) => match format {
             TraceFormat::ChromeJson => "trace (Chrome JSON)",
             TraceFormat::Perfetto => "trace (Perfetto)",

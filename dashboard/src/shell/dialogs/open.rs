@@ -57,7 +57,7 @@ impl OpenDialog {
     }
 
     fn contents(&mut self, ui: &mut Ui, recent: &[Recent]) -> Option<PathBuf> {
-        ui.weak("A run folder, a logdir, an event file, a trace of any supported tool, or a graph");
+        ui.weak("A run folder, a logdir, a log of another tracker, a trace of any supported tool, or a graph");
         ui.add_space(metrics::GAP);
         let (response, is_entered) = self.field(ui);
         ui.add_space(metrics::GAP);
