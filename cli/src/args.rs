@@ -126,7 +126,7 @@ pub enum Command {
 /// The commands as `--help` groups them.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["view", "serve", "watch", "runs", "params", "ops"]),
-    ("Record", &["record", "collect", "import", "export", "convert"]),
+    ("Record", &["record", "collect", "import", "convert", "export"]),
     ("Explain", &["analyze", "diff", "report", "query", "compare"]),
     ("Train", &["demo", "train", "run", "freeze", "worker", "master", "certify"]),
     ("Set up", &["mcp", "doctor", "completions", "man", "help"]),

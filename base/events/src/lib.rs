@@ -31,8 +31,8 @@
 //! # Fork
 //!
 //! A forked child shares the parent's ring mappings but not its ring positions, so recording is switched off
-//! in the child. [`start_after_fork`] lets it go on with rings of its own; a child that `exec`s a program may record as
-//! itself.
+//! in the child, whichever thread forks and whatever the others do. [`start_after_fork`] lets it go on with rings of its
+//! own, [`start`] into another folder; a child that `exec`s a program may record as itself.
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("events needs a little-endian machine: its files are mapped as they are");
@@ -40,6 +40,7 @@ compile_error!("events needs a little-endian machine: its files are mapped as th
 pub mod clock;
 pub mod control;
 pub mod emit;
+mod fork;
 pub mod layer;
 mod local;
 mod lock;

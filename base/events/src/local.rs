@@ -14,8 +14,16 @@ pub(crate) const ENDED: u32 = u32::MAX;
 /// The switch: [`OFF`], or the number of the session that records. One load answers both whether to emit and whether
 /// the thread's ring belongs to this session.
 pub(crate) static STATE: AtomicU32 = AtomicU32::new(OFF);
+/// The number of forks since the process that first used the crate: see [`fork_depth`].
+pub(crate) static FORK_DEPTH: AtomicU32 = AtomicU32::new(0);
 /// Events of threads without a ring, not yet added to the control page.
 pub(crate) static N_LOST_EVENTS: AtomicU64 = AtomicU64::new(0);
+
+/// How many forks lie between this process and the one that first used the crate. What was made at another depth is a
+/// parent's.
+pub(crate) fn fork_depth() -> u32 {
+    FORK_DEPTH.load(Ordering::Relaxed)
+}
 
 /// A thread's ring as the hot path uses it. It has no destructor, so that access takes one instruction and is possible
 /// until the thread's very end; [`crate::rings`] keeps the mapping alive.

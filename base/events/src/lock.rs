@@ -7,8 +7,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks where the lock may never be released: a panicking thread may hold it itself, and in a forked child it stays
-/// locked if another thread of the parent held it. Other threads release it soon: they have 20 ms.
+/// Locks where the lock may never be released, as a panicking thread may hold it itself. Other threads release it soon:
+/// they have 20 ms.
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     for attempt in 0..20 {
         if attempt > 0 {

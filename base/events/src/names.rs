@@ -3,11 +3,11 @@
 //! Records hold ids; the names are written once to the meta file of each trace folder that the process records into.
 //! The tables have fixed limits: beyond them a site becomes [`SiteId::OTHER`] and a node [`NodeId::NONE`].
 
-use crate::lock::lock_soon;
+use crate::lock::lock;
 use crate::meta::{self, Entry};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The id of a call site, unique in the process: 24 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,10 +93,15 @@ pub(crate) struct Names {
 
 static NAMES: Mutex<Option<Names>> = Mutex::new(None);
 
+pub(crate) type NamesGuard = MutexGuard<'static, Option<Names>>;
+
+pub(crate) fn lock_names() -> NamesGuard {
+    lock(&NAMES)
+}
+
 /// Runs `f` on the names of the process, under their lock. `f` calls no code of the traced program.
 fn with_names<R>(f: impl FnOnce(&mut Names) -> R) -> R {
-    let mut guard: MutexGuard<'_, Option<Names>> = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    f(guard.get_or_insert_with(|| {
+    f(lock_names().get_or_insert_with(|| {
         let mut names = Names {
             sites: Table { items: Vec::new(), ids: HashMap::new() },
             nodes: Table { items: Vec::new(), ids: HashMap::new() },
@@ -185,11 +190,9 @@ pub(crate) fn stop_writing() -> u64 {
     with_names(|names| names.meta.take().map_or(0, |meta| meta.lost()))
 }
 
-/// Gives up the meta file of a parent process without writing to it. Whether the names' lock could be taken.
-pub(crate) fn forget_meta() -> bool {
-    let Some(mut names) = lock_soon(&NAMES) else { return false };
-    std::mem::forget(names.as_mut().and_then(|names| names.meta.take()));
-    true
+/// Gives up the meta file of a parent process without writing to it.
+pub(crate) fn forget_meta() {
+    with_names(|names| std::mem::forget(names.meta.take()));
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The state of a process's recording session, and the rings of the process's threads.
 
 use crate::control::{Control, Losses};
-use crate::local::{N_LOST_EVENTS, OFF, STATE, detach};
+use crate::local::{N_LOST_EVENTS, OFF, STATE, detach, fork_depth};
 use crate::lock::lock;
 use crate::meta::Entry;
 use crate::names;
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How a process records.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub(crate) struct SessionState {
     pub(crate) options: Options,
     /// The session's number, which differs between the sessions of a process.
     pub(crate) generation: u32,
+    /// [`fork_depth`] of the process that started it.
+    pub(crate) fork_depth: u32,
     pub(crate) control: Control,
     /// The rings that exist. A finished ring stays in the list until the collector retires it.
     pub(crate) rings: Mutex<Rings>,
@@ -56,33 +58,40 @@ pub(crate) struct Rings {
 }
 
 pub(crate) static SESSION: Mutex<Option<Arc<SessionState>>> = Mutex::new(None);
-/// Set in a forked child: the rings that it inherits belong to the parent.
-pub(crate) static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Gives up the calling thread's ring without finishing it: it is that of a parent process.
-pub(crate) fn forget_thread_ring() {
-    // An error means that the thread is ending: it gets no other ring.
-    let _ = THREAD_RING.try_with(|ring| {
-        detach(false);
-        std::mem::forget(ring.borrow_mut().0.take());
-    });
+pub(crate) type SessionGuard = MutexGuard<'static, Option<Arc<SessionState>>>;
+
+pub(crate) fn lock_session() -> SessionGuard {
+    lock(&SESSION)
 }
 
-/// A thread's ring, which is marked as finished when the thread ends.
-struct ThreadRing(Option<Arc<RingFile>>);
+/// A thread's ring, which is marked as finished when the thread ends or gets another one.
+struct ThreadRing {
+    ring: Option<Arc<RingFile>>,
+    /// [`fork_depth`] of the process whose ring it is.
+    fork_depth: u32,
+}
 
 thread_local! {
     /// The name that the thread was given for its rings; empty: its name as Rust knows it.
     static THREAD_NAME: RefCell<String> = const { RefCell::new(String::new()) };
-    static THREAD_RING: RefCell<ThreadRing> = const { RefCell::new(ThreadRing(None)) };
+    static THREAD_RING: RefCell<ThreadRing> = const { RefCell::new(ThreadRing { ring: None, fork_depth: 0 }) };
+}
+
+impl ThreadRing {
+    fn replace(&mut self, ring: Option<Arc<RingFile>>) {
+        let is_own = self.fork_depth == fork_depth();
+        if let Some(old) = std::mem::replace(&mut self.ring, ring).filter(|_| is_own) {
+            old.finish();
+        }
+        self.fork_depth = fork_depth();
+    }
 }
 
 impl Drop for ThreadRing {
     fn drop(&mut self) {
         detach(true);
-        if let Some(ring) = self.0.take().filter(|_| !FORKED.load(Ordering::Relaxed)) {
-            ring.finish();
-        }
+        self.replace(None);
     }
 }
 
@@ -98,9 +107,7 @@ pub(crate) fn with_thread_ring(generation: u32, attach: impl FnOnce(Option<&Ring
     let result = THREAD_RING.try_with(|thread_ring| {
         detach(false);
         let ring = session.create_thread_ring();
-        if let Some(old) = std::mem::replace(&mut thread_ring.borrow_mut().0, ring.clone()) {
-            old.finish();
-        }
+        thread_ring.borrow_mut().replace(ring.clone());
         if ring.is_none() {
             session.lost_threads.fetch_add(1, Ordering::Relaxed);
         }
@@ -146,12 +153,17 @@ pub(crate) fn is_running(generation: u32) -> bool {
     current().is_some_and(|session| session.generation == generation)
 }
 
-/// The running session, if there is one.
+/// The running session of this process, if there is one.
 pub(crate) fn current() -> Option<Arc<SessionState>> {
-    lock(&SESSION).clone()
+    lock_session().clone().filter(|session| session.is_own())
 }
 
 impl SessionState {
+    /// Whether this process started it: a forked child has its parent's until it starts one of its own.
+    pub(crate) fn is_own(&self) -> bool {
+        self.fork_depth == fork_depth()
+    }
+
     /// Creates the calling thread's ring and names the thread in the meta file.
     fn create_thread_ring(&self) -> Option<Arc<RingFile>> {
         let (tid, thread) = (thread_id(), std::thread::current());

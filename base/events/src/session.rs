@@ -6,11 +6,12 @@
 
 use crate::clock;
 use crate::control::{Control, ControlError, ELSEWHERE_PREFIX, ENV};
-use crate::local::{OFF, STATE, detach};
+use crate::fork;
+use crate::local::{OFF, STATE, fork_depth};
 use crate::lock::{lock, lock_soon};
 use crate::meta::{self, Entry};
 use crate::names;
-use crate::rings::{self, FORKED, Options, SESSION, SessionState, current};
+use crate::rings::{Options, SESSION, SessionGuard, SessionState, current, lock_session};
 use crate::system;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,9 +41,6 @@ pub enum StartError {
     /// The system cannot start a thread.
     #[error("cannot start the keeper thread: {0}")]
     Keeper(#[source] io::Error),
-    /// Another thread of the parent held a lock when the process forked.
-    #[error("this process cannot record: it was forked while another thread started or stopped recording")]
-    LockedAtFork,
 }
 
 /// The next session's generation.
@@ -98,7 +96,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if FORKED.load(Ordering::Relaxed) {
+        if !self.shared.is_own() {
             // The session is the parent's. Its keeper does not run in this process, so a join would block for ever.
             std::mem::forget(self.keeper.take());
             return;
@@ -110,7 +108,7 @@ impl Drop for Session {
             let _ = keeper.join();
         }
         STATE.store(OFF, Ordering::Relaxed);
-        *lock(&SESSION) = None;
+        *lock_session() = None;
         for ring in &lock(&self.shared.rings).alive {
             ring.finish();
         }
@@ -131,7 +129,9 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     if !system::CAN_RECORD {
         return Err(StartError::Unsupported);
     }
-    let mut current = lock(&SESSION);
+    fork::install_handlers();
+    let mut current = lock_session();
+    take_inherited(&mut current);
     if let Some(other) = &*current {
         return Err(StartError::AlreadyRecording(other.trace_dir.clone()));
     }
@@ -148,13 +148,13 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
         trace_dir,
         options,
         generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
+        fork_depth: fork_depth(),
         control,
         rings: Mutex::default(),
         lost_threads: AtomicU64::new(0),
         is_stopping: AtomicBool::new(false),
         switch_lock: Mutex::default(),
     });
-    switch_off_in_forked_children();
     if shared.control.is_flight() {
         dump_on_panic();
     }
@@ -213,41 +213,24 @@ pub fn host_name() -> String {
     system::host_name()
 }
 
-/// Installs, once, a fork handler that switches recording off in the child: the rings are the parent's.
-fn switch_off_in_forked_children() {
-    extern "C" fn in_child() {
-        FORKED.store(true, Ordering::Relaxed);
-        STATE.store(OFF, Ordering::Relaxed);
-        // A slice that was open at the fork would end in the parent's ring.
-        detach(false);
-    }
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    // The handler only stores to atomics and to fields of this thread, which is allowed after fork.
-    ONCE.call_once(|| system::on_fork_in_child(in_child));
+/// What a forked child inherited, which is abandoned without touching it: its files are the parent's to close.
+fn take_inherited(current: &mut SessionGuard) -> Option<Arc<SessionState>> {
+    let inherited = current.take_if(|session| !session.is_own())?;
+    std::mem::forget(Arc::clone(&inherited));
+    names::forget_meta();
+    Some(inherited)
 }
 
 /// Goes on recording in a forked child: with rings of its own, in the folder that its parent recorded into. `None` where
-/// the parent did not record, or this process is no forked child. To be called before the child has further threads.
+/// the parent did not record, or this process is no forked child.
 ///
 /// Slices that were open at the fork are the parent's.
 ///
 /// # Errors
-/// As [`start`]; and where another thread of the parent held a lock at the fork, which then stays locked in the child.
+/// As [`start`].
 pub fn start_after_fork() -> Result<Option<Session>, StartError> {
-    if !FORKED.load(Ordering::Relaxed) {
-        return Ok(None);
-    }
-    let inherited = lock_soon(&SESSION).ok_or(StartError::LockedAtFork)?.take();
-    if !names::forget_meta() {
-        return Err(StartError::LockedAtFork);
-    }
-    rings::forget_thread_ring();
-    FORKED.store(false, Ordering::Relaxed);
-    let Some(inherited) = inherited else { return Ok(None) };
-    let (trace_dir, options) = (inherited.trace_dir.clone(), inherited.options.clone());
-    // Its files are the parent's to close.
-    std::mem::forget(inherited);
-    start(&trace_dir, options).map(Some)
+    let Some(inherited) = take_inherited(&mut lock_session()) else { return Ok(None) };
+    start(&inherited.trace_dir, inherited.options.clone()).map(Some)
 }
 
 /// A step that has begun, to be passed to [`end_step`].
@@ -348,9 +331,8 @@ pub fn start_from_env() -> Result<bool, StartError> {
     let session = start(Path::new(&trace_dir), Options::default())?;
     *lock(&ENV_SESSION) = Some(session);
     extern "C" fn at_exit() {
-        if !FORKED.load(Ordering::Relaxed) {
-            drop(lock(&ENV_SESSION).take());
-        }
+        // In a forked child the session is the parent's, and its drop does nothing.
+        drop(lock(&ENV_SESSION).take());
     }
     // Other threads may still emit while the handler runs, into mappings that stay.
     system::at_exit(at_exit);

@@ -9,6 +9,6 @@ mod other;
 mod unix;
 
 #[cfg(not(unix))]
-pub(crate) use other::{CAN_RECORD, at_exit, host_name, on_fork_in_child, thread_id};
+pub(crate) use other::{CAN_RECORD, at_exit, host_name, on_fork, thread_id};
 #[cfg(unix)]
-pub(crate) use unix::{CAN_RECORD, at_exit, host_name, on_fork_in_child, thread_id};
+pub(crate) use unix::{CAN_RECORD, at_exit, host_name, on_fork, thread_id};

@@ -3,7 +3,7 @@
 //! A track has a separate ring in the process, so its events are as bounded, counted and safe against a `kill -9` as
 //! those of a thread. The track's holder writes events with given times, which may lie in the past.
 
-use crate::local::{Local, SliceFields};
+use crate::local::{Local, SliceFields, fork_depth};
 use crate::meta::{Entry, NoteKind, TrackKind};
 use crate::names::{self, NodeId, SiteId};
 use crate::record::{Kind, Record, site_word};
@@ -51,12 +51,14 @@ pub struct TrackSlice<'a> {
     pub args: &'a str,
 }
 
-/// A track of the running session, written by its holder.
+/// A track of the running session, written by its holder. In a forked child it takes no events: it is the parent's.
 pub struct Track {
     local: Local,
     /// Keeps the memory mapped to which `local` points.
     _ring: Arc<RingFile>,
     generation: u32,
+    /// [`fork_depth`] of the process whose track it is.
+    fork_depth: u32,
 }
 
 // SAFETY: `local`'s pointers lead into the mapping that `_ring` keeps, which belongs to no thread; its cells are
@@ -80,7 +82,7 @@ impl Track {
         })?;
         let local = Local::detached();
         local.attach(generation, Some(&ring));
-        Some(Track { local, _ring: ring, generation })
+        Some(Track { local, _ring: ring, generation, fork_depth: fork_depth() })
     }
 
     /// Whether the track's session still runs; events written after its end are lost.
@@ -89,8 +91,16 @@ impl Track {
         rings::is_running(self.generation)
     }
 
+    /// Whether a parent process opened the track, which alone may write to its ring.
+    fn is_parents(&self) -> bool {
+        self.fork_depth != fork_depth()
+    }
+
     /// Writes a slice. A full ring drops it and counts it.
     pub fn slice(&mut self, slice: TrackSlice<'_>) {
+        if self.is_parents() {
+            return;
+        }
         let TrackSlice { depth, begin, end, site, node, correlation, arg, args } = slice;
         let fields = SliceFields { begin, site, node, correlation, arg };
         if args.is_empty() {
@@ -102,6 +112,9 @@ impl Track {
 
     /// Writes an event without duration: an instant, an end of a flow.
     pub fn point(&mut self, kind: Kind, at: u64, site: SiteId, node: NodeId, correlation: u32, args: &str) {
+        if self.is_parents() {
+            return;
+        }
         let site = site_word(kind, 0, site);
         let record = Record { begin: at, dur: 0, site, node: node.get(), correlation, arg: 0 };
         if args.is_empty() {

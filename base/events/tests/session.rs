@@ -10,6 +10,7 @@ use events::meta::{Entry, MetaReader};
 use events::ring::RingReader;
 use events::{Options, StartError, TicksToNs};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 fn meta(dir: &Path) -> Vec<Entry> {
@@ -292,6 +293,75 @@ fn after_a_fork_without_a_recording_nothing_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
     drop(start(dir.path(), 16));
     in_forked_child(|| i32::from(!matches!(events::start_after_fork(), Ok(None)) || events::is_on()));
+}
+
+#[test]
+fn a_forked_child_finds_no_lock_taken() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let session = start(dir.path(), 16);
+    /// Ends the threads also where an assertion fails.
+    struct Busy<'a>(&'a AtomicBool);
+    impl Drop for Busy<'_> {
+        fn drop(&mut self) {
+            self.0.store(false, Ordering::Relaxed);
+        }
+    }
+    let is_busy = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let _busy = Busy(&is_busy);
+        let is_busy = &is_busy;
+        for prefix in ["a", "b"] {
+            // They hold the names' lock and the session's nearly all the time.
+            scope.spawn(move || {
+                let mut names = (0..1000).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>().into_iter().cycle();
+                while is_busy.load(Ordering::Relaxed) {
+                    let name = names.next().unwrap_or_default();
+                    let _ = (events::site("session", &name), events::current_trace_dir());
+                }
+            });
+        }
+        for _ in 0..200 {
+            in_forked_child(|| {
+                // SAFETY: ends a child that waits for ever, which the parent reports.
+                unsafe { libc::alarm(60) };
+                let _ = events::site("session", "child");
+                let Ok(Some(session)) = events::start_after_fork() else { return 1 };
+                numbered::emit(1);
+                drop(session);
+                i32::from(events::is_on() || events::current_trace_dir().is_some())
+            });
+        }
+    });
+    drop(session);
+}
+
+#[test]
+fn a_forked_child_can_record_into_another_folder() {
+    let _one = one_at_a_time();
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let session = start(dir.path(), 16);
+    let mut track = events::Track::open(events::track::TrackSubject::Operations, "requests", 0).unwrap();
+    let mut inherited = Some(session);
+    in_forked_child(|| {
+        let session = start(other.path(), 16);
+        numbered::emit(1);
+        // Neither ends the recording of this process or of the parent.
+        drop(inherited.take());
+        numbered::emit(2);
+        track.point(events::Kind::Instant, events::now(), events::SiteId::OTHER, events::NodeId::NONE, 0, "");
+        drop(session);
+        i32::from(events::is_on())
+    });
+    assert!(events::is_on());
+    numbered::emit(0);
+    drop((track, inherited));
+    let events_of = |dir: &Path| -> Vec<usize> {
+        rings(dir).iter().map(|ring| events::ring::peek(ring).unwrap().records.len()).collect()
+    };
+    let (mut own, child) = (events_of(dir.path()), events_of(other.path()));
+    own.sort_unstable();
+    assert_eq!((own, child), (vec![0, 1], vec![2]));
 }
 
 #[test]

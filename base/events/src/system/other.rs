@@ -13,8 +13,8 @@ pub(crate) fn host_name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
-/// Without `fork` nothing calls a handler.
-pub(crate) fn on_fork_in_child(_handler: extern "C" fn()) {}
+/// Without `fork` nothing calls the handlers.
+pub(crate) fn on_fork(_before: extern "C" fn(), _in_parent: extern "C" fn(), _in_child: extern "C" fn()) {}
 
 /// Without a session nothing has to be done at the exit.
 pub(crate) fn at_exit(_handler: extern "C" fn()) {}

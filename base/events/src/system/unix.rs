@@ -27,10 +27,10 @@ pub(crate) fn host_name() -> String {
     if status == 0 { String::from_utf8_lossy(&buffer[..end]).into_owned() } else { String::new() }
 }
 
-/// Calls `handler` in each forked child. It may only do what is allowed in a signal handler.
-pub(crate) fn on_fork_in_child(handler: extern "C" fn()) {
-    // SAFETY: the handler is a plain function, which does only what is allowed after fork.
-    let status = unsafe { libc::pthread_atfork(None, None, Some(handler)) };
+/// Calls the handlers in the thread that forks: before each fork, and after it in the parent and in the child.
+pub(crate) fn on_fork(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) {
+    // SAFETY: the handlers are plain functions, and the one for the child needs no lock that another thread may hold.
+    let status = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     debug_assert_eq!(status, 0, "only fails without memory");
 }
 
