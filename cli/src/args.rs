@@ -216,6 +216,9 @@ pub struct View {
     /// The view to open, as copied by the window's "Copy a command line that opens this view"
     #[arg(long, value_name = "ADDRESS")]
     pub at: Option<dashboard::Address>,
+    /// Open the window even where a path cannot be opened, and say so there: for a double click, which has no terminal
+    #[arg(long)]
+    pub errors_in_window: bool,
     #[command(flatten)]
     pub window: Window,
 }

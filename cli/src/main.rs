@@ -46,6 +46,8 @@ mod trace_file;
 mod training;
 mod view;
 mod watch;
+#[cfg(not(feature = "query"))]
+mod with_sql;
 
 use std::process::ExitCode;
 
@@ -55,6 +57,8 @@ use args::{Args, Command};
 use outcome::Outcome;
 
 fn main() -> ExitCode {
+    #[cfg(not(feature = "query"))]
+    with_sql::run_instead();
     let args = Args::from_arg_matches(&args::command().get_matches()).unwrap_or_else(|error| error.exit());
     if let Err(error) = events::start_from_env() {
         note!("warning: {error}");

@@ -8,7 +8,7 @@ pub fn run(_: &Query, _: Verbosity) -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).map(|arg| quoted(&arg)).collect();
     let command = args.join(" ");
     Err(Failure::wrong_use(format_args!(
-        "this program was built without SQL, which takes much longer to build; to have it: cargo run --release --features query -- {command}"
+        "this program was built without SQL; to have it: pip install 'stepscope[sql]', or, built from source: cargo run --release --features query -- {command}"
     )))
 }
 

@@ -11,10 +11,12 @@ use crate::outcome::{Failure, Outcome};
 use crate::progress;
 use crate::remote::{self, RemoteRuns};
 
-/// Checks each path, then opens the window on all of them.
+/// Checks each path, unless the window shall say what cannot be opened, then opens the window on all of them.
 pub fn run(args: args::View) -> Outcome {
     let is_local = |path: &&PathBuf| remote::url(path).is_none();
-    args.paths.iter().filter(is_local).try_for_each(|path| check(path))?;
+    if !args.errors_in_window {
+        args.paths.iter().filter(is_local).try_for_each(|path| check(path))?;
+    }
     let remote = RemoteRuns::new(&args.remote_bin);
     let urls: Vec<String> = args.connect.iter().map(|address| remote::connect_url(address)).collect();
     let urls: Vec<&str> =

@@ -366,3 +366,25 @@ fn graphs_are_dumped_into_an_empty_folder() {
     check_refused(&train("second"), &["passes", "not empty"]);
     assert!(!Path::new(&path("second")).exists(), "nothing is begun");
 }
+
+/// What `pip install stepscope[sql]` brings.
+#[test]
+fn a_program_with_sql_runs_in_place_of_one_without() {
+    let Some(binary) = stepscope_binary("a program with SQL next to one without") else { return };
+    if stepscope_tests::has_sql(&binary) {
+        return;
+    }
+    let files = Files::new();
+    let folder = files.folder.path();
+    let alone = folder.join("stepscope");
+    fs::copy(&binary, &alone).expect("a copy of the program");
+    let query = ["query", "runs", "select 'a b'"];
+    check_refused(&stepscope(&alone, &query), &["pip install 'stepscope[sql]'"]);
+    let with_sql = folder.join("stepscope-sql");
+    fs::write(&with_sql, "#!/bin/sh\nfor arg in \"$@\"; do echo \"<$arg>\"; done\nexit 7\n").expect("a program");
+    let without_permission = stepscope(&alone, &["ops", "--json"]);
+    assert!(without_permission.status.success() && text(&without_permission.stderr).contains("runs without SQL"));
+    fs::set_permissions(&with_sql, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it can be run");
+    let output = stepscope(&alone, &query);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(7), "<query>\n<runs>\n<select 'a b'>\n".to_owned()));
+}

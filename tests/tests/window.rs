@@ -144,6 +144,30 @@ fn the_demo_is_shown_live_in_every_tab() {
     }
 }
 
+/// As the desktop's entry starts the window on a double click.
+#[test]
+fn what_cannot_be_opened_is_said_in_the_window() {
+    if test_support::variable("STEPSCOPE_WINDOW", "the window test").is_none() {
+        return;
+    }
+    let binary = stepscope_binary("the window test").expect("STEPSCOPE_WINDOW needs STEPSCOPE_BIN");
+    let desktop = Desktop::start(1280, 720);
+    let tree = Tree::connect(desktop.bus_address()).expect("the accessibility bus");
+    let text = desktop.scratch().join("text.json");
+    std::fs::write(&text, "no trace").expect("a file");
+    let mut command = desktop.command(&binary);
+    command.args(["view", "--errors-in-window", "--theme", "dark"]).arg(&text).arg(desktop.scratch().join("missing"));
+    let mut view = Demo(command.stdin(Stdio::null()).spawn().expect("the window starts"));
+    for (path, error) in [("text.json: ", "not"), ("missing: ", "File not found")] {
+        let says = |node: &Node| node.name.split_once(path).is_some_and(|(_, rest)| rest.contains(error));
+        tree.wait(&format!("what is wrong with {path}"), LONG, says);
+    }
+    if let Some(folder) = std::env::var_os("STEPSCOPE_SHOTS") {
+        desktop.screenshot(&PathBuf::from(folder).join("refused-dark.png"));
+    }
+    a_signal_ends_it(&mut view);
+}
+
 fn curves_grow(window: &Window) {
     let is_loss = |node: &Node| node.name.starts_with("loss:") && count_before(&node.name, "point").is_some();
     window.tree.wait("the window", LONG, |node| is_tab(node, "Scalars"));

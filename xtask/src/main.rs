@@ -4,13 +4,16 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // xtask is a program: it talks to the terminal.
 
+mod command;
 mod left_out;
 mod measured;
 mod portable;
 mod prepare;
 mod python;
 mod release;
+mod sql_wheel;
 mod steps;
+mod third_party;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::process::ExitCode;
@@ -30,9 +33,10 @@ cargo xtask COMMAND
   release          the program as it is released, with SQL, clusters and buckets, for Linux with glibc 2.28 or newer: packed with
                    manual, completions and what a desktop reads, installed and tried there:
                    target folder/released/stepscope-VERSION-MACHINE.tar.gz and .deb
-  wheel [--aarch64]  the Python package with the program in it, for Linux with glibc 2.28 or newer: built, installed into an
+  wheel [--aarch64] [--sql]
+                   the Python package with the program in it, for Linux with glibc 2.28 or newer: built, installed into an
                    empty environment and tested there: target folder/wheel/stepscope-VERSION-....whl; --aarch64: for that
-                   machine, its program run under QEMU
+                   machine, its program run under QEMU; --sql: also the wheel that brings SQL, which takes much longer
   gpu [--pack]     checks and measures the GPUs of this machine; --pack: makes target folder/gpu-check, which does it without
                    Rust and without a network
   shots [DIR]      screenshots of every tab in both themes of a real run (default target folder/shots)

@@ -25,6 +25,11 @@ pub fn program(steps: &mut Steps, python: &str, target: &str, features: &[&str])
     Ok(prepare::target_folder().join(target).join("release"))
 }
 
+/// The triple of this system's programs for a machine.
+pub fn target(machine: &str) -> String {
+    format!("{machine}-unknown-linux-gnu")
+}
+
 /// `PATH` with a folder before all others.
 pub fn with_first(folder: &Path) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();

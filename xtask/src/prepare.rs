@@ -52,7 +52,7 @@ const PYTHON_PACKAGES: &[&str] = &[
 ];
 
 /// What builds wheels for older systems than this one.
-const WHEEL_PACKAGES: &[&str] = &["maturin==1.16.0", "cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
+const WHEEL_PACKAGES: &[&str] = &["maturin==1.16.0", "cargo-zigbuild==0.24.1", "ziglang==0.17.1", "wheel==0.48.0"];
 
 /// A server of S3's protocol on this machine, for what is kept in object stores.
 const S3_PACKAGES: &[&str] = &["moto[server]==5.1.15"];

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use super::left_out::List;
 use super::portable::{self, with_first};
 use super::prepare;
+use super::sql_wheel;
 use super::steps::{Failed, Steps};
+use super::third_party;
 
 /// Where Debian's packages for other machines have the libraries that QEMU loads (`libc6-arm64-cross`).
 const AARCH64_LIBRARIES: &str = "/usr/aarch64-linux-gnu";
@@ -13,18 +15,18 @@ const AARCH64_LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 /// Builds a wheel with the program in it for old systems, too. That for this machine is installed into an environment that
 /// has nothing else and tested there; of that for aarch64 the program runs under QEMU where there is one.
 pub fn wheel(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {
-    let machine = match rest {
-        [] => "x86_64",
-        [flag] if flag == "--aarch64" => "aarch64",
-        _ => return Err(Failed(format!("wheel takes --aarch64, not {}", rest.join(" ")))),
-    };
+    if let Some(other) = rest.iter().find(|flag| !["--aarch64", "--sql"].contains(&flag.as_str())) {
+        return Err(Failed(format!("wheel takes --aarch64 and --sql, not {other}")));
+    }
+    let has = |flag: &str| rest.iter().any(|given| given == flag);
+    let machine = if has("--aarch64") { "aarch64" } else { "x86_64" };
     let is_foreign = machine != std::env::consts::ARCH;
     let python = prepare::wheel_tools(steps)?;
-    let target = format!("{machine}-unknown-linux-gnu");
+    let target = portable::target(machine);
     // Without SQL, which would make 64 MB of 32.
     let built = portable::program(steps, &python, &target, &[])?;
     let options = ["--target", target.as_str(), "--zig", "--compatibility", "manylinux_2_28"];
-    let wheel = pack(steps, &python, &built, &options)?;
+    let wheel = pack(steps, &python, &built, &target, &options)?;
     steps.run("size", "du", &["-h", &wheel.display().to_string()], &[])?;
     if is_foreign {
         try_foreign(steps, &built)?;
@@ -32,7 +34,22 @@ pub fn wheel(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {
         try_wheel(steps, &wheel)?;
     }
     println!("{}", wheel.display());
+    if has("--sql") {
+        let built = portable::program(steps, &python, &target, &[portable::FEATURES])?;
+        let folder = wheel.with_file_name("");
+        let with_sql = sql_wheel::pack(steps, &python, &built, (machine, &target), &folder)?;
+        steps.run("size", "du", &["-h", &with_sql.display().to_string()], &[])?;
+        if !is_foreign {
+            sql_wheel::try_it(steps, &user_folder().join("bin/python").display().to_string(), &folder)?;
+        }
+        println!("{}", with_sql.display());
+    }
     Ok(())
+}
+
+/// The environment in which wheels are tried.
+fn user_folder() -> PathBuf {
+    prepare::target_folder().join("wheel-user")
 }
 
 /// Runs the program of another machine under QEMU, where there is one.
@@ -51,7 +68,10 @@ fn try_foreign(steps: &mut Steps, built: &Path) -> Result<(), Failed> {
 }
 
 /// Makes a wheel of the package and of the program in `built`, with the maturin of `python` and more options for it.
-fn pack(steps: &mut Steps, python: &str, built: &Path, options: &[&str]) -> Result<PathBuf, Failed> {
+fn pack(steps: &mut Steps, python: &str, built: &Path, target: &str, options: &[&str]) -> Result<PathBuf, Failed> {
+    let documents = Path::new("python/data/data/share/doc/stepscope");
+    steps.run("folder", "mkdir", &["-p", &documents.display().to_string()], &[])?;
+    third_party::write(target, &[], documents)?;
     for (file, folder) in [("stepscope", "python/data/scripts"), ("libstepscope_inject.so", "python/data/data/lib")] {
         steps.run("folder", "mkdir", &["-p", folder], &[])?;
         steps.run("copy", "cp", &[&built.join(file).display().to_string(), folder], &[])?;
@@ -72,7 +92,7 @@ fn pack(steps: &mut Steps, python: &str, built: &Path, options: &[&str]) -> Resu
 
 /// Installs a wheel as its users do, and runs what it brings.
 fn try_wheel(steps: &mut Steps, wheel: &Path) -> Result<(), Failed> {
-    let folder = prepare::target_folder().join("wheel-user");
+    let folder = user_folder();
     let python = folder.join("bin/python").display().to_string();
     steps.run("user's environment", "python3", &["-m", "venv", "--clear", &folder.display().to_string()], &[])?;
     steps.run("installation", &python, &["-m", "pip", "install", "--quiet", &wheel.display().to_string()], &[])?;
@@ -111,7 +131,9 @@ pub fn test(
 /// Makes a wheel of the program that was built last, with the maturin of a python, and installs it next to the target
 /// folder; gives the folder to import it from.
 pub fn install(steps: &mut Steps, maturin: &str) -> Result<String, Failed> {
-    let wheel = pack(steps, maturin, &prepare::target_folder().join("release"), &["--compatibility", "linux"])?;
+    let built = prepare::target_folder().join("release");
+    let target = portable::target(std::env::consts::ARCH);
+    let wheel = pack(steps, maturin, &built, &target, &["--compatibility", "linux"])?;
     let folder = prepare::target_folder().join("python-package").display().to_string();
     steps.run("folder of an earlier run", "rm", &["-rf", &folder], &[])?;
     let pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", &folder, &wheel.display().to_string()];

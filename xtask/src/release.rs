@@ -1,6 +1,5 @@
 //! What is released: the program with all that belongs to it, as an archive and as a Debian package, each of them tried.
 
-mod command;
 mod deb;
 mod depends;
 mod desktop;
@@ -9,11 +8,11 @@ mod trial;
 
 use std::path::{Path, PathBuf};
 
+use crate::command::{at, date, text};
 use crate::left_out::List;
 use crate::portable;
 use crate::prepare::{self, target_folder};
 use crate::steps::{Failed, Steps};
-use command::{at, date, text};
 
 /// Documents in the archive's first folder.
 const DOCUMENTS: [&str; 5] = ["README.md", "docs/use/install.md", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"];
@@ -36,7 +35,7 @@ pub fn release(steps: &mut Steps) -> Result<(), Failed> {
 fn build(steps: &mut Steps, list: &List) -> Result<PathBuf, Failed> {
     let built = match prepare::wheel_tools(steps) {
         Ok(python) => {
-            let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+            let target = portable::target(std::env::consts::ARCH);
             let built = portable::program(steps, &python, &target, &[portable::FEATURES])?;
             if prepare::on_path("readelf") {
                 depends::check_glibc(&built.join("stepscope"), portable::GLIBC)?;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::command::{at, date, output, paths_below, text};
 use super::depends;
+use crate::command::{at, date, output, paths_below, text};
 use crate::left_out::List;
 use crate::prepare::on_path;
 use crate::steps::{Failed, Steps};

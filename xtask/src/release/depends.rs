@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::command::{output, text};
+use crate::command::{output, text};
 use crate::steps::Failed;
 
 /// The packages that programs and libraries of this machine need to start, in the form of the field `Depends`.

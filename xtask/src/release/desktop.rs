@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::command::{output, text};
+use crate::command::{output, text};
 use crate::left_out::List;
 use crate::prepare::on_path;
 use crate::steps::{Failed, Steps};

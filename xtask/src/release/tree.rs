@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::command::{at, text};
+use crate::command::{at, text};
 use crate::left_out::List;
 use crate::prepare::on_path;
 use crate::steps::{Failed, Steps};
+use crate::{portable, third_party};
 
 /// Files of the folder `packaging`, and where they are under the prefix.
 const DESKTOP: [(&str, &str); 4] = [
@@ -45,6 +46,9 @@ pub fn fill(steps: &mut Steps, list: &List, built: &Path, prefix: &Path) -> Resu
     picture(steps, list, prefix)?;
     steps.run("manual", &link, &["man", "-o", &text(&prefix.join("share/man/man1"))], &[])?;
     completions(steps, &link, prefix)?;
+    let documents = prefix.join("share/doc/stepscope");
+    at(&documents, std::fs::create_dir_all(&documents))?;
+    third_party::write(&portable::target(std::env::consts::ARCH), &[portable::FEATURES], &documents)?;
     steps.run("permissions", "chmod", &["-R", "u=rwX,go=rX", &text(prefix)], &[])
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::command::{at, output, paths_below, text};
+use crate::command::{at, output, paths_below, text};
 use crate::left_out::List;
 use crate::steps::{Failed, Steps};
 
