@@ -376,15 +376,22 @@ fn a_program_with_sql_runs_in_place_of_one_without() {
     }
     let files = Files::new();
     let folder = files.folder.path();
+    // Written by another process: a child that another test starts meanwhile would keep a file of this one open for writing,
+    // and what is open for writing does not run.
+    let install = |mode: &str, from: &Path, to: &Path| {
+        let status = Command::new("install").args(["-m", mode]).args([from, to]).status().expect("install");
+        assert!(status.success(), "{}", to.display());
+    };
     let alone = folder.join("stepscope");
-    fs::copy(&binary, &alone).expect("a copy of the program");
+    install("755", &binary, &alone);
     let query = ["query", "runs", "select 'a b'"];
     check_refused(&stepscope(&alone, &query), &["pip install 'stepscope[sql]'"]);
     let with_sql = folder.join("stepscope-sql");
-    fs::write(&with_sql, "#!/bin/sh\nfor arg in \"$@\"; do echo \"<$arg>\"; done\nexit 7\n").expect("a program");
+    let script = files.write("script", b"#!/bin/sh\nfor arg in \"$@\"; do echo \"<$arg>\"; done\nexit 7\n");
+    install("644", script.as_ref(), &with_sql);
     let without_permission = stepscope(&alone, &["ops", "--json"]);
     assert!(without_permission.status.success() && text(&without_permission.stderr).contains("runs without SQL"));
-    fs::set_permissions(&with_sql, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it can be run");
+    install("755", script.as_ref(), &with_sql);
     let output = stepscope(&alone, &query);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(7), "<query>\n<runs>\n<select 'a b'>\n".to_owned()));
 }
