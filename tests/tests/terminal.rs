@@ -45,6 +45,8 @@ const CASES: &[(Kind, &str)] = &[
     (Ends, "runs RUN --json"),
     (Ends, "runs RUN --group .*"),
     (Ends, "import RUN -o NEW --json"),
+    (Ends, "convert metrics.jsonl -o NEW"),
+    (Ends, "convert metrics.jsonl -o NEW --json"),
     (Ends, "export RUN/trace"),
     (Ends, "export RUN/trace --format perfetto"),
     (Ends, "export RUN/trace --format csv"),
@@ -68,8 +70,9 @@ const CASES: &[(Kind, &str)] = &[
     (Listens, "master --cluster CLUSTER --listen 127.0.0.1:PORT --json"),
 ];
 
-/// Commands that write nothing to standard output: what they are given is what does.
-const SILENT: &[&str] = &["view", "record", "help"];
+/// Commands that write nothing to standard output by themselves: the program that they run does, or alerts and requests
+/// make them write (tests/watch.rs, tests/mcp.rs).
+const SILENT: &[&str] = &["view", "record", "help", "watch", "mcp"];
 
 const GRAPH: &str = r#"
 node { name: "two" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
@@ -91,6 +94,8 @@ impl Fixture {
         let binary = stepscope_binary(what)?;
         let folder = tempfile::tempdir().expect("a scratch folder");
         fs::write(folder.path().join("graph.pbtxt"), GRAPH).expect("the scratch folder is writable");
+        let metrics = "{\"step\": 1, \"loss\": 1.0}\n{\"step\": 2, \"loss\": 0.5}\n";
+        fs::write(folder.path().join("metrics.jsonl"), metrics).expect("the scratch folder is writable");
         let place = Fixture { binary, folder };
         let output = place
             .command("train mlp --steps 20 --logdir run --checkpoint-dir ckpt")
