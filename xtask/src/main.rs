@@ -119,6 +119,7 @@ fn check(steps: &mut Steps) -> Result<(), Failed> {
 /// Checks and tests. What cannot be brought (no registry, no packages, other projects' files) costs the checks that need it,
 /// not the run: each is counted and named at the end.
 fn test(steps: &mut Steps) -> Result<(), Failed> {
+    prepare::own_target_folder(steps)?;
     let mut env = prepare::for_tests(steps);
     check(steps)?;
     let binary = release_binary(steps)?;

@@ -186,6 +186,19 @@ fn data(steps: &mut Steps) -> Result<String, Failed> {
     Ok(folder)
 }
 
+/// Has members built again where another checkout built last into the target folder. Cargo takes what that one built for
+/// this one's, by the time of the files; but tests are compiled with the path of their checkout.
+pub fn own_target_folder(steps: &mut Steps) -> Result<(), Failed> {
+    let failed = |error: std::io::Error| Failed(format!("the target folder's checkout ({error})"));
+    let (mark, here) = (target_folder().join("checkout"), std::env::current_dir().map_err(failed)?);
+    let here = here.display().to_string();
+    if std::fs::read_to_string(&mark).is_ok_and(|last| last == here) {
+        return Ok(());
+    }
+    steps.run("sources of this checkout", "sh", &["-c", "git ls-files -z '*.rs' | xargs -0 touch -c"], &[])?;
+    std::fs::create_dir_all(target_folder()).and_then(|()| std::fs::write(&mark, here)).map_err(failed)
+}
+
 /// A virtual environment with TensorBoard next to the target folder; returns its python.
 pub fn python(steps: &mut Steps) -> Result<String, Failed> {
     environment(steps, "python", PYTHON_PACKAGES)
