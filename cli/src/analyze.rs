@@ -5,6 +5,7 @@ pub mod figures;
 mod json;
 mod page;
 pub mod roofline;
+mod torch;
 
 use trace_analysis::report::{Analysis, analyse, analyse_step};
 use trace_store::Store;
@@ -95,6 +96,12 @@ fn print(page: Page, store: &Store, analysis: &Analysis) {
     print_times(page, analysis);
     print_ops(page, analysis);
     counters::table(analysis).iter().for_each(|table| page.table(table));
+    if !analysis.modules.is_empty() {
+        page.table(&torch::modules_table(&analysis.modules));
+    }
+    if !analysis.op_shapes.is_empty() {
+        page.table(&torch::shapes_table(&analysis.op_shapes));
+    }
     for line in &analysis.rooflines {
         page.table(&roofline::table(line, &roofline::limits(line)));
     }

@@ -10,7 +10,7 @@ use trace_model::{Process, SliceId};
 use trace_store::{Store, Track};
 
 use super::figures::{SCHEMA_VERSION, clocks, merged, named_parts, path_kinds, path_ns, track_name};
-use super::{counters, roofline};
+use super::{counters, roofline, torch};
 
 /// The most stalls that are listed, the longest ones; the sums include all.
 const MAX_STALLS: usize = 10_000;
@@ -31,6 +31,8 @@ pub(super) fn to_json(store: &Store, analysis: &Analysis) -> Value {
         "devices": devices(store, analysis),
         "ops": ops(analysis),
         "scopes": scopes(analysis),
+        "modules": torch::modules_json(&analysis.modules),
+        "op_shapes": torch::shapes_json(&analysis.op_shapes),
         "counters": counters::totals_json(&analysis.counted),
         "rooflines": roofline::to_json(&analysis.rooflines),
         "memory": memory(analysis),

@@ -60,7 +60,7 @@ pub fn table(line: &Roofline, title: &str) -> Table {
 }
 
 /// `1.23 TFLOP/s`.
-fn rate(value: f64, unit: &str) -> String {
+pub fn rate(value: f64, unit: &str) -> String {
     let (scale, prefix) = match value {
         v if v < 1e3 => (1.0, ""),
         v if v < 1e6 => (1e3, "k"),

@@ -5,8 +5,8 @@
 //! twenty of equal traces is certain by chance. With fewer than two steps in a trace there is no interval.
 
 use super::activity::Activities;
+use crate::nesting::self_times;
 use crate::stalls::stalls;
-use crate::stats::self_times;
 use rustc_hash::FxHashMap;
 use trace_store::Store;
 

@@ -13,7 +13,7 @@
 //! 7. [`findings`]: the changes to make first. [`report`]: the results of 4 to 7 together.
 //! 8. [`diff`]: the changes between two traces.
 //!
-//! Helpers: `search` (a binary search from a position near the result), `intervals` (lengths of unions).
+//! Helpers: `nesting` (slices in slices), `search` (a binary search from a position near the result), `intervals` (lengths of unions).
 
 mod activity;
 pub mod breakdown;
@@ -29,6 +29,7 @@ pub mod flame;
 mod intervals;
 mod lines;
 pub mod memory;
+mod nesting;
 pub mod ops;
 pub mod report;
 pub mod roofline;
@@ -40,6 +41,7 @@ mod step_index;
 pub mod stragglers;
 mod sync_record;
 pub mod threads;
+pub mod torch;
 mod walk;
 
 pub use flame::flame;

@@ -12,6 +12,7 @@ use super::stragglers::{self, Stragglers};
 use super::threads::{ThreadTimes, thread_times};
 use crate::stalls::{CauseTotal, Stall, by_cause, stalls_of, widen_to_steps};
 use crate::stats::{TrackUse, track_use};
+use crate::torch::{ModuleRow, OpShapeRow, modules_and_shapes};
 use std::ops::Range;
 use trace_model::Step;
 use trace_store::Store;
@@ -40,6 +41,10 @@ pub struct Analysis {
     pub rooflines: Vec<Roofline>,
     /// The table of name scopes.
     pub scopes: Vec<ScopeRow>,
+    /// The tree of the model's modules, in traces of PyTorch that have them.
+    pub modules: Vec<ModuleRow>,
+    /// Ops by the shapes of their inputs, in traces of PyTorch that have them.
+    pub op_shapes: Vec<OpShapeRow>,
     /// Memory over time by device, of the entire trace.
     pub memory: Vec<DeviceMemory>,
     /// How busy each track was.
@@ -75,6 +80,7 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
     let stragglers = stragglers::find_stragglers(deps, &range);
     let devices = breakdown::device_breakdowns(deps, &range);
     let threads = thread_times(store, &range);
+    let (modules, op_shapes) = modules_and_shapes(store, &range);
     let facts = Facts {
         store,
         range: range.clone(),
@@ -89,6 +95,8 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
         breakdown: breakdown::compute_breakdown(deps, range.clone(), None),
         causes: by_cause(&stalls),
         scopes: ops::scope_table(store, range.clone(), &paths),
+        modules,
+        op_shapes,
         memory: memory_timelines(store),
         track_use: track_use(store, range.clone()),
         rooflines: rooflines(store, &range, &counted, &ops),

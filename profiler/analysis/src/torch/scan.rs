@@ -1,0 +1,267 @@
+//! One pass over the host's tracks, which finds for each op, launch and allocation the module and the op that it is in.
+//!
+//! The gradient of an op is computed on another thread, or later on the same one. Its slice has the op's number, by
+//! which it is the op's module's. Since either may be visited first, the costs of gradients are summed by number, and
+//! given to the modules at the end.
+
+use super::args::OpArgs;
+use super::device_time::DeviceTimes;
+use super::modules::{ModuleCost, ModuleRow, Modules};
+use super::shapes::{OpShapeRow, OpShapes};
+use crate::activity::{Activities, Activity};
+use crate::nesting::{self, Visit, inside_ns};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use trace_model::{ArgsReader, Category, NO_ARGS, SiteInfo, SliceRef, TrackId};
+use trace_store::{Store, Track};
+
+/// The name of a module's slice, in PyTorch's profiler.
+const MODULE: &str = "nn.Module: ";
+
+/// The part that the slices of a site have.
+#[derive(Clone, Debug, PartialEq)]
+enum Role {
+    /// The forward pass of a module.
+    Forward(String),
+    /// The gradients of a module, as `stepscope.torch` records them.
+    Backward(String),
+    Op,
+    Other,
+}
+
+impl Role {
+    fn new(site: &SiteInfo) -> Role {
+        match site.category_name.as_str() {
+            "python" => site.name.strip_prefix(MODULE).map_or(Role::Other, |name| Role::Forward(name.to_owned())),
+            "module.forward" => Role::Forward(site.name.clone()),
+            "module.backward" => Role::Backward(site.name.trim_end_matches(" backward").to_owned()),
+            _ if site.category == Category::Op => Role::Op,
+            _ => Role::Other,
+        }
+    }
+}
+
+/// Whose cost something is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Outside,
+    Forward(u32),
+    Backward(u32),
+    /// A row of [`Scan::gradients`].
+    Gradient(u32),
+}
+
+/// An open slice.
+struct Open {
+    site: u32,
+    /// The place inside it.
+    place: Place,
+    /// The row of its op, and whether its operations are counted.
+    row: Option<u32>,
+    is_counted: bool,
+}
+
+pub(super) struct Scan<'a> {
+    store: &'a Store,
+    range: &'a Range<i64>,
+    roles: Vec<Role>,
+    /// Whether the slices of a site have an op's arguments, from the first one: reading them takes time.
+    has_args: FxHashMap<u32, bool>,
+    args: ArgsReader<'a>,
+    activities: Activities<'a>,
+    device_times: DeviceTimes,
+    modules: Modules,
+    shapes: OpShapes,
+    outside: ModuleCost,
+    /// Costs by process and number of the op whose gradient it is.
+    gradients: Vec<((u32, i64), ModuleCost)>,
+    gradient_rows: FxHashMap<(u32, i64), u32>,
+    /// The last op of each number: begin and place.
+    ops: FxHashMap<(u32, i64), (i64, Place)>,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(store: &'a Store, range: &'a Range<i64>) -> Scan<'a> {
+        Scan {
+            store,
+            range,
+            roles: store.sites().iter().map(Role::new).collect(),
+            has_args: FxHashMap::default(),
+            args: store.args().reader(),
+            activities: Activities::new(store),
+            device_times: DeviceTimes::new(store, range),
+            modules: Modules::default(),
+            shapes: OpShapes::default(),
+            outside: ModuleCost::default(),
+            gradients: Vec::new(),
+            gradient_rows: FxHashMap::default(),
+            ops: FxHashMap::default(),
+        }
+    }
+
+    /// Visits all tracks of hosts. The rows of modules are empty where the trace names none.
+    pub(super) fn run(mut self) -> (Vec<ModuleRow>, Vec<OpShapeRow>) {
+        let mut memory: FxHashMap<TrackId, Vec<(i64, i64)>> = FxHashMap::default();
+        for event in self.store.memory().iter().filter(|event| self.range.contains(&event.time)) {
+            memory.entry(event.track).or_default().push((event.time, event.bytes));
+        }
+        for (track, id) in self.store.tracks().iter().zip(0..) {
+            if track.device.is_empty() {
+                let mut events = memory.remove(&TrackId(id)).unwrap_or_default();
+                events.sort_unstable();
+                self.visit(track, &events);
+            }
+        }
+        self.finish()
+    }
+
+    fn visit(&mut self, track: &Track, memory: &[(i64, i64)]) {
+        let (mut open, mut next) = (Vec::<Open>::new(), 0);
+        nesting::visit(track, &self.range.clone(), |step| {
+            let (time, place) = match step {
+                Visit::Enter(slice) => (slice.start, place_of(&open)),
+                Visit::Leave(slice, _) => (slice.end, place_of(&open)),
+            };
+            while let Some((_, bytes)) = memory.get(next).filter(|(at, _)| *at < time) {
+                let cost = self.cost(place);
+                cost.allocated_bytes += bytes.max(&0);
+                cost.net_bytes += bytes;
+                next += 1;
+            }
+            match step {
+                Visit::Enter(slice) => {
+                    let entered = self.enter(track.process, slice, &open);
+                    open.push(entered);
+                    self.launch(track.process, slice, &open);
+                }
+                Visit::Leave(slice, self_ns) => {
+                    if let Some(left) = open.pop() {
+                        self.leave(slice, self_ns, &left);
+                    }
+                }
+            }
+        });
+    }
+
+    fn enter(&mut self, process: u32, slice: &SliceRef, open: &[Open]) -> Open {
+        let outer = place_of(open);
+        let is_counted = open.last().is_some_and(|open| open.is_counted);
+        let mut entered = Open { site: slice.site, place: outer, row: None, is_counted };
+        match self.roles.get(slice.site as usize) {
+            Some(Role::Forward(name)) => {
+                entered.place = match outer {
+                    Place::Outside => Place::Forward(self.modules.row(None, name)),
+                    Place::Forward(parent) => Place::Forward(self.modules.row(Some(parent), name)),
+                    // A forward pass that is repeated for the gradients.
+                    Place::Backward(_) | Place::Gradient(_) => Place::Backward(self.modules.named(name)),
+                };
+                if let (Place::Forward(row), true) = (entered.place, slice.start >= self.range.start) {
+                    self.modules.rows[row as usize].calls += 1;
+                }
+            }
+            Some(Role::Backward(name)) => entered.place = Place::Backward(self.modules.named(name)),
+            // An op that only calls its overload is one execution, as in PyTorch's own tables.
+            Some(Role::Op) => match open.last().filter(|outer| outer.site == slice.site && outer.row.is_some()) {
+                Some(outer) => entered.row = outer.row,
+                None => self.enter_op(process, slice, &mut entered),
+            },
+            _ => {}
+        }
+        entered
+    }
+
+    fn enter_op(&mut self, process: u32, slice: &SliceRef, entered: &mut Open) {
+        if slice.args == NO_ARGS || self.has_args.get(&slice.site) == Some(&false) {
+            return;
+        }
+        let args = self.args.get(slice.args).and_then(OpArgs::parse);
+        self.has_args.entry(slice.site).or_insert(args.is_some());
+        let Some(args) = args else { return };
+        if let Some(number) = args.sequence {
+            let key = (process, number);
+            if !args.is_gradient() {
+                let last = self.ops.entry(key).or_insert((slice.start, entered.place));
+                if slice.start >= last.0 {
+                    *last = (slice.start, entered.place);
+                }
+            } else if entered.place == Place::Outside {
+                entered.place = Place::Gradient(*self.gradient_rows.entry(key).or_insert_with(|| {
+                    self.gradients.push((key, ModuleCost::default()));
+                    self.gradients.len() as u32 - 1
+                }));
+            }
+        }
+        let Some((row, flop)) = self.shapes.row(self.store, slice.site, &args) else { return };
+        entered.row = Some(row);
+        let counted = flop.filter(|_| !entered.is_counted && slice.start >= self.range.start);
+        entered.is_counted |= flop.is_some();
+        let row = &mut self.shapes.rows[row as usize];
+        row.count += u64::from(slice.start >= self.range.start);
+        row.total_ns += inside_ns(slice, self.range);
+        if let Some(flop) = counted {
+            row.flop += flop;
+            self.cost(entered.place).flop += flop;
+        }
+    }
+
+    /// Gives the work that a call enqueues to all that it is in.
+    fn launch(&mut self, process: u32, slice: &SliceRef, open: &[Open]) {
+        if !matches!(self.activities.get(slice), Activity::Launch | Activity::Call | Activity::Memory) {
+            return;
+        }
+        let ns = self.device_times.of_call(process, slice);
+        if ns == 0 {
+            return;
+        }
+        self.cost(place_of(open)).device_ns += ns;
+        let mut rows: Vec<u32> = open.iter().rev().filter_map(|open| open.row).collect();
+        rows.dedup();
+        for (row, is_innermost) in rows.into_iter().zip(std::iter::once(true).chain(std::iter::repeat(false))) {
+            let row = &mut self.shapes.rows[row as usize];
+            row.device_ns += ns;
+            row.self_device_ns += if is_innermost { ns } else { 0 };
+        }
+    }
+
+    fn leave(&mut self, slice: &SliceRef, self_ns: i64, left: &Open) {
+        if let Some(row) = left.row {
+            self.shapes.rows[row as usize].self_ns += self_ns;
+        }
+        // Outside modules, functions say nothing of a model.
+        let is_work = !matches!(self.activities.get(slice), Activity::Host | Activity::Frame);
+        if left.place != Place::Outside || is_work {
+            self.cost(left.place).host_ns += self_ns;
+        }
+    }
+
+    fn cost(&mut self, place: Place) -> &mut ModuleCost {
+        match place {
+            Place::Outside => &mut self.outside,
+            Place::Forward(row) => &mut self.modules.rows[row as usize].own_forward,
+            Place::Backward(row) => &mut self.modules.rows[row as usize].own_backward,
+            Place::Gradient(row) => &mut self.gradients[row as usize].1,
+        }
+    }
+
+    fn finish(mut self) -> (Vec<ModuleRow>, Vec<OpShapeRow>) {
+        let mut outside_backward = ModuleCost::default();
+        for (key, cost) in std::mem::take(&mut self.gradients) {
+            match self.ops.get(&key) {
+                Some((_, Place::Forward(row) | Place::Backward(row))) => {
+                    self.modules.rows[*row as usize].own_backward.add(&cost);
+                }
+                _ => outside_backward.add(&cost),
+            }
+        }
+        if !self.modules.rows.is_empty() {
+            let row = self.modules.row(None, "");
+            let row = &mut self.modules.rows[row as usize];
+            (row.own_forward, row.own_backward) = (self.outside, outside_backward);
+        }
+        (self.modules.into_rows(), self.shapes.into_rows())
+    }
+}
+
+fn place_of(open: &[Open]) -> Place {
+    open.last().map_or(Place::Outside, |open| open.place)
+}
