@@ -1,0 +1,12 @@
+//! Recordings of the flight recorder: which collectives each rank started and which ended.
+
+mod collectives;
+mod matching;
+mod model;
+mod operation;
+mod read;
+
+pub use collectives::{Cell, Collective, Group, Stall, WaitingRank, groups};
+pub use matching::{Mismatch, MismatchKind};
+pub use model::{Entry, GroupConfig, GroupStatus, Recording, State, Tensors};
+pub use read::{rank_of_file, read_recording};
