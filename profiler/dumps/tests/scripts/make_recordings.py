@@ -38,6 +38,7 @@ def run_rank(kind, rank, port):
     pair = dist.new_group([0, 1], group_desc="pair")
     if rank < 2:
         dist.all_reduce(tensor, group=pair)
+        # Which gloo does not record.
         (dist.send if rank == 0 else dist.recv)(tensor, 1 - rank)
     dist.barrier()
     work = []
