@@ -28,8 +28,8 @@ mod warnings;
 
 pub use error::Error;
 pub use recording::{
-    Cell, Collective, Entry, Group, GroupConfig, GroupStatus, Mismatch, MismatchKind, Recording, Stall, State, Tensors,
-    WaitingRank, groups, rank_of_file, read_recording,
+    Cell, Collective, Entry, Group, GroupConfig, GroupStatus, Mismatch, MismatchKind, OpenTransfer, Recording, Stall,
+    State, Tensors, WaitingRank, groups, rank_of_file, read_recording,
 };
 pub use snapshot::{
     Action, Allocation, Annotation, Block, BlockState, Device, Event, FrameBytes, LivePoint, OutOfMemory, Peak,

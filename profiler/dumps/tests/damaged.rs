@@ -1,5 +1,7 @@
 //! Damaged and malicious files: one line of an error, no panic, and no memory that the file does not justify.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::{fs, path::PathBuf};
 
 use torch_dumps::{Error, groups, lifetimes, peak, read_recording, read_snapshot};

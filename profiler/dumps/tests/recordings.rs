@@ -1,6 +1,8 @@
 //! Recordings of collectives, compared with what `torch.distributed.flight_recorder` says of them
 //! (tests/scripts/make_recordings.py).
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::{fs, path::PathBuf};
 
 use serde_json::Value;
@@ -180,4 +182,76 @@ fn faults_are_found_as_fr_trace_finds_them() {
 fn ranks_of_names() {
     let names = ["nccl_trace_rank_12", "fr_3.json", "healthy_0", "trace"];
     assert_eq!(names.map(rank_of_file), [Some(12), Some(3), Some(0), None]);
+}
+
+/// A recording of rank `rank` in a group of ranks 4, 6 and 8, of entries as name, whether P2P, number and state.
+fn made(rank: u32, entries: &[(&str, bool, u64, &str)]) -> Recording {
+    let entry = |(at, (name, is_p2p, seq, state)): (usize, &(&str, bool, u64, &str))| {
+        let (collective, p2p) = if *is_p2p { (0, *seq) } else { (*seq, 0) };
+        serde_json::json!({
+            "record_id": at, "pg_id": 3, "process_group": ["pp", "pipeline"], "collective_seq_id": collective,
+            "p2p_seq_id": p2p, "op_id": at, "profiling_name": name, "state": state, "is_p2p": is_p2p, "retired": false,
+            "input_sizes": [[2]], "input_dtypes": ["Float"], "output_sizes": [[2]], "output_dtypes": ["Float"],
+        })
+    };
+    let entries: Vec<Value> = entries.iter().enumerate().map(entry).collect();
+    let config = serde_json::json!({"pp": {"name": "pp", "desc": "pipeline", "ranks": "[4, 6, 8]"}});
+    let dump = serde_json::json!({"version": "2.10", "pg_config": config, "pg_status": {}, "entries": entries});
+    read_recording(dump.to_string().as_bytes(), rank).unwrap()
+}
+
+#[test]
+fn open_sends_and_receives_are_paired() {
+    let recordings = [
+        made(4, &[("nccl:send 0->1", true, 1, "completed"), ("nccl:send 0->1", true, 2, "started")]),
+        // Coalesced: the last one has the state of all.
+        made(
+            6,
+            &[
+                ("nccl:recv 1<-0", true, 1, "scheduled"),
+                ("nccl:send 1->2", true, 1, "scheduled"),
+                ("nccl:coalesced", true, 1, "completed"),
+                ("nccl:recv 1<-0", true, 2, "started"),
+                ("nccl:recv 1<-2", true, 3, "scheduled"),
+                ("gloo:recv 1<-?", true, 4, "scheduled"),
+            ],
+        ),
+    ];
+    let groups = groups(&recordings);
+    assert_eq!((groups.len(), &groups[0].missing), (1, &vec![8]));
+    let open: Vec<_> =
+        groups[0].transfers.iter().map(|one| (one.rank, one.entry, one.peer, one.has_counterpart)).collect();
+    let expected = [(4, 1, Some(6), true), (6, 3, Some(4), true), (6, 4, Some(8), false), (6, 5, None, false)];
+    assert_eq!(open, expected);
+}
+
+#[test]
+fn a_coalesced_collective_has_the_state_of_its_end() {
+    let entries = |end| {
+        [
+            ("nccl:_all_gather_base", false, 1, "scheduled"),
+            ("nccl:_all_gather_base", false, 1, "scheduled"),
+            ("nccl:ALLGATHER_coalesced", false, 1, end),
+        ]
+    };
+    let recordings = [4, 6, 8].map(|rank| made(rank, &entries(if rank == 8 { "started" } else { "completed" })));
+    let group = &groups(&recordings)[0];
+    let parts: Vec<_> = group.collectives.iter().map(|one| (one.seq, one.part)).collect();
+    assert_eq!(parts, [(1, 0), (1, 1), (1, 2)]);
+    let waiting: Vec<u32> = group.stall.iter().flat_map(|stall| &stall.waiting).map(|one| one.rank).collect();
+    assert_eq!(waiting, [8]);
+}
+
+#[test]
+fn what_was_overwritten_is_not_absent() {
+    let recordings = [
+        made(4, &[("nccl:barrier", false, 1, "completed"), ("nccl:barrier", false, 2, "completed")]),
+        made(6, &[("nccl:barrier", false, 2, "completed")]),
+        made(8, &[("nccl:barrier", false, 1, "completed")]),
+    ];
+    let group = &groups(&recordings)[0];
+    assert_eq!(group.collectives[0].cells[1], Cell::NotRecorded);
+    assert_eq!(group.collectives[1].cells[2], Cell::Absent);
+    let stall = group.stall.as_ref().unwrap();
+    assert_eq!((stall.collective, stall.absent.len(), stall.waiting.len()), (1, 1, 0));
 }

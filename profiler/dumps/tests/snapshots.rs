@@ -1,5 +1,7 @@
 //! Memory snapshots, compared with what `torch.cuda._memory_viz` says of them (tests/scripts/make_snapshots.py).
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::{collections::BTreeMap, fs::File, path::PathBuf};
 
 use serde_json::Value;

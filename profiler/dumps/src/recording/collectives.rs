@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     matching::{Call, Mismatch, mismatches},
     model::{Entry, Recording, State},
+    transfers::{OpenTransfer, open_transfers},
 };
 
 /// A process group over all recordings.
@@ -24,6 +25,8 @@ pub struct Group {
     pub collectives: Vec<Collective>,
     /// The first collective that is not complete on all ranks that have a recording.
     pub stall: Option<Stall>,
+    /// The sends and receives that have not ended.
+    pub transfers: Vec<OpenTransfer>,
 }
 
 /// A collective over the ranks of its group.
@@ -129,15 +132,20 @@ struct Member<'a> {
     entries: BTreeMap<(u64, u32), usize>,
     /// The number of the latest collective that it called.
     last: i64,
+    /// Whether its group of that name has other ranks.
+    is_other: bool,
 }
 
 impl<'a> Member<'a> {
     fn new(rank: u32, recording: Option<&'a Recording>, name: &str, ranks: &[u32]) -> Self {
-        let mut new = Self { rank, recording, entries: BTreeMap::new(), last: -1 };
+        let mut new = Self { rank, recording, entries: BTreeMap::new(), last: -1, is_other: false };
         let Some(recording) = recording else { return new };
-        let is_other =
-            recording.groups.get(name).is_some_and(|group| group.ranks.contains(&rank) && group.ranks != ranks);
-        let own = |entry: &Entry| !is_other && recording.stacks.text(entry.group) == name;
+        let configured = recording.groups.get(name).filter(|group| group.ranks.contains(&rank));
+        new.is_other = configured.is_some_and(|group| group.ranks != ranks);
+        if new.is_other {
+            return new;
+        }
+        let own = |entry: &Entry| recording.stacks.text(entry.group) == name;
         let mut parts: BTreeMap<u64, u32> = BTreeMap::new();
         for (index, entry) in recording.entries.iter().enumerate().filter(|(_, entry)| own(entry)) {
             let status = recording.status.get(&entry.pg_id);
@@ -157,8 +165,15 @@ impl<'a> Member<'a> {
         let Some(recording) = self.recording else { return Cell::NoRecording };
         match self.entries.get(&key) {
             Some(index) => {
-                let state = recording.entries.get(*index).map_or(State::Scheduled, |entry| recording.state_of(entry));
-                Cell::Recorded { entry: *index, state }
+                let state = |index: &usize| {
+                    recording.entries.get(*index).map_or(State::Scheduled, |entry| recording.state_of(entry))
+                };
+                // In a coalesced group only the entry that ends it has a state.
+                let last = self.entries.range((key.0, 0)..=(key.0, u32::MAX)).next_back();
+                Cell::Recorded {
+                    entry: *index,
+                    state: state(index).max(last.map_or(State::Scheduled, |(_, last)| state(last))),
+                }
             }
             None if i64::try_from(key.0).is_ok_and(|seq| seq <= self.last) => Cell::NotRecorded,
             None => Cell::Absent,
@@ -196,7 +211,10 @@ fn group(by_rank: &BTreeMap<u32, &Recording>, name: &str, ranks: Vec<u32>, is_in
     let stall = stall(&members, &collectives);
     let missing = members.iter().filter(|member| member.recording.is_none()).map(|member| member.rank).collect();
     let description = description.unwrap_or_default();
-    Group { name: name.to_owned(), description, ranks, is_inferred, missing, collectives, stall }
+    let of_group: Vec<_> =
+        members.iter().filter(|member| !member.is_other).filter_map(|member| member.recording).collect();
+    let transfers = open_transfers(&of_group, name, &ranks);
+    Group { name: name.to_owned(), description, ranks, is_inferred, missing, collectives, stall, transfers }
 }
 
 fn stall(members: &[Member<'_>], collectives: &[Collective]) -> Option<Stall> {
