@@ -2,6 +2,7 @@
 
 mod collectives;
 mod matching;
+mod members;
 mod model;
 mod operation;
 mod read;

@@ -116,10 +116,10 @@ fn who_has_not_joined_is_named_with_its_stack() {
     assert_eq!((collective.seq, collective.operation.as_str()), (4, "all_reduce"));
     let waiting: Vec<u32> = stall.waiting.iter().map(|one| one.rank).collect();
     assert_eq!((waiting, stall.absent.len(), stall.absent[0].rank), (vec![0, 1], 1, 2));
-    let function = |rank: usize, entry: Option<usize>| {
+    let function = |rank: usize, entry: Option<u32>| {
         let stacks = &recordings[rank].stacks;
-        let frame = stacks.user_frame(recordings[rank].entries[entry.unwrap()].stack).unwrap();
-        let frames = stacks.frames(recordings[rank].entries[entry.unwrap()].stack);
+        let frame = stacks.user_frame(recordings[rank].entries[entry.unwrap() as usize].stack).unwrap();
+        let frames = stacks.frames(recordings[rank].entries[entry.unwrap() as usize].stack);
         (stacks.frame(frames[0]).function, stacks.frame(frame).file.rsplit('/').next().unwrap())
     };
     assert_eq!(function(2, stall.absent[0].entry), ("barrier", "make_recordings.py"));

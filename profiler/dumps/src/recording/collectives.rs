@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     matching::{Call, Mismatch, mismatches},
-    model::{Entry, Recording, State},
+    members::{Member, Source, memberships},
+    model::{Recording, State},
     transfers::{OpenTransfer, open_transfers},
 };
 
@@ -21,7 +22,7 @@ pub struct Group {
     pub is_inferred: bool,
     /// The ranks without a recording.
     pub missing: Vec<u32>,
-    /// Its collectives in order of their numbers. Sends and receives are not among them.
+    /// Its collectives in order of their numbers, of millions the latest ones. Sends and receives are not among them.
     pub collectives: Vec<Collective>,
     /// The first collective that is not complete on all ranks that have a recording.
     pub stall: Option<Stall>,
@@ -56,7 +57,7 @@ pub enum Cell {
     /// The rank called it.
     Recorded {
         /// Its index among the entries of the rank's recording.
-        entry: usize,
+        entry: u32,
         /// How far it is.
         state: State,
     },
@@ -80,140 +81,74 @@ pub struct WaitingRank {
     /// The global rank.
     pub rank: u32,
     /// The index of the entry. `None` where the recording has none.
-    pub entry: Option<usize>,
+    pub entry: Option<u32>,
 }
+
+/// So many cells of a group at most: of more collectives the latest ones remain.
+const MAX_CELLS: usize = 1 << 26;
 
 /// Combines the recordings of all ranks: process groups in the order of their names. Of several recordings with one rank the
 /// first counts.
 pub fn groups(recordings: &[Recording]) -> Vec<Group> {
-    let mut by_rank: BTreeMap<u32, &Recording> = BTreeMap::new();
+    let mut by_rank: BTreeMap<u32, Source<'_>> = BTreeMap::new();
     for recording in recordings {
-        by_rank.entry(recording.rank).or_insert(recording);
+        by_rank.entry(recording.rank).or_insert_with(|| Source::new(recording));
     }
-    members(&by_rank)
-        .into_iter()
-        .map(|((name, ranks), is_inferred)| group(&by_rank, name, ranks, is_inferred))
-        .collect()
+    let all = memberships(&by_rank).into_iter();
+    all.map(|((name, ranks), is_inferred)| group(&by_rank, name, ranks, is_inferred)).collect()
 }
 
-/// The groups by name and ranks, with whether the ranks are inferred.
-fn members<'a>(by_rank: &BTreeMap<u32, &'a Recording>) -> BTreeMap<(&'a str, Vec<u32>), bool> {
-    let mut groups = BTreeMap::new();
-    let mut inferred: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-    for (rank, recording) in by_rank {
-        for entry in &recording.entries {
-            let name = recording.stacks.text(entry.group);
-            match recording.groups.get(name).filter(|group| group.ranks.contains(rank)) {
-                Some(group) => _ = groups.insert((name, group.ranks.clone()), false),
-                None => _ = inferred.entry(name).or_default().insert(*rank),
-            }
+fn cell(member: &Member<'_>, key: (u64, u32)) -> Cell {
+    let Some(recording) = member.recording else { return Cell::NoRecording };
+    match member.entries.get(&key) {
+        Some(index) => {
+            let state = |index: &u32| {
+                recording.entries.get(*index as usize).map_or(State::Scheduled, |entry| recording.state_of(entry))
+            };
+            // In a coalesced group only the entry that ends it has a state.
+            let end = member.entries.range((key.0, 0)..=(key.0, u32::MAX)).next_back();
+            let state = state(index).max(end.map_or(State::Scheduled, |(_, end)| state(end)));
+            Cell::Recorded { entry: *index, state }
         }
-        // A rank that called nothing in a group is a member nevertheless.
-        let configured = recording.groups.iter().filter(|(_, group)| group.ranks.contains(rank));
-        // Gloo's recorder has its groups under no name.
-        for (name, group) in configured.filter(|(name, _)| !name.is_empty()) {
-            groups.insert((name, group.ranks.clone()), false);
-        }
-    }
-    for (name, ranks) in inferred {
-        let is_known =
-            groups.keys().any(|(known, members)| *known == name && ranks.iter().all(|r| members.contains(r)));
-        if !is_known {
-            groups.insert((name, ranks.into_iter().collect()), true);
-        }
-    }
-    groups
-}
-
-/// The entries of a rank in a group, by number and part.
-struct Member<'a> {
-    rank: u32,
-    recording: Option<&'a Recording>,
-    entries: BTreeMap<(u64, u32), usize>,
-    /// The number of the latest collective that it called.
-    last: i64,
-    /// Whether its group of that name has other ranks.
-    is_other: bool,
-}
-
-impl<'a> Member<'a> {
-    fn new(rank: u32, recording: Option<&'a Recording>, name: &str, ranks: &[u32]) -> Self {
-        let mut new = Self { rank, recording, entries: BTreeMap::new(), last: -1, is_other: false };
-        let Some(recording) = recording else { return new };
-        let configured = recording.groups.get(name).filter(|group| group.ranks.contains(&rank));
-        new.is_other = configured.is_some_and(|group| group.ranks != ranks);
-        if new.is_other {
-            return new;
-        }
-        let own = |entry: &Entry| recording.stacks.text(entry.group) == name;
-        let mut parts: BTreeMap<u64, u32> = BTreeMap::new();
-        for (index, entry) in recording.entries.iter().enumerate().filter(|(_, entry)| own(entry)) {
-            let status = recording.status.get(&entry.pg_id);
-            new.last = new.last.max(status.map_or(-1, |status| status.enqueued));
-            if !entry.is_p2p {
-                let seq = entry.collective_seq_id;
-                let part = parts.entry(seq).or_default();
-                new.entries.insert((seq, *part), index);
-                *part += 1;
-                new.last = new.last.max(i64::try_from(seq).unwrap_or(i64::MAX));
-            }
-        }
-        new
-    }
-
-    fn cell(&self, key: (u64, u32)) -> Cell {
-        let Some(recording) = self.recording else { return Cell::NoRecording };
-        match self.entries.get(&key) {
-            Some(index) => {
-                let state = |index: &usize| {
-                    recording.entries.get(*index).map_or(State::Scheduled, |entry| recording.state_of(entry))
-                };
-                // In a coalesced group only the entry that ends it has a state.
-                let last = self.entries.range((key.0, 0)..=(key.0, u32::MAX)).next_back();
-                Cell::Recorded {
-                    entry: *index,
-                    state: state(index).max(last.map_or(State::Scheduled, |(_, last)| state(last))),
-                }
-            }
-            None if i64::try_from(key.0).is_ok_and(|seq| seq <= self.last) => Cell::NotRecorded,
-            None => Cell::Absent,
-        }
-    }
-
-    fn call(&self, key: (u64, u32)) -> Option<Call<'a>> {
-        let recording = self.recording?;
-        let entry = recording.entries.get(*self.entries.get(&key)?)?;
-        Some(Call { rank: self.rank, entry, stacks: &recording.stacks })
+        None if i64::try_from(key.0).is_ok_and(|seq| seq <= member.last) => Cell::NotRecorded,
+        None => Cell::Absent,
     }
 }
 
-fn group(by_rank: &BTreeMap<u32, &Recording>, name: &str, ranks: Vec<u32>, is_inferred: bool) -> Group {
+fn call<'a>(member: &Member<'a>, key: (u64, u32)) -> Option<Call<'a>> {
+    let recording = member.recording?;
+    let entry = recording.entries.get(*member.entries.get(&key)? as usize)?;
+    Some(Call { rank: member.rank, entry, stacks: &recording.stacks })
+}
+
+fn group(by_rank: &BTreeMap<u32, Source<'_>>, name: &str, ranks: Vec<u32>, is_inferred: bool) -> Group {
     let members: Vec<Member<'_>> =
-        ranks.iter().map(|rank| Member::new(*rank, by_rank.get(rank).copied(), name, &ranks)).collect();
-    let keys: BTreeSet<(u64, u32)> = members.iter().flat_map(|member| member.entries.keys().copied()).collect();
+        ranks.iter().map(|rank| Member::new(*rank, by_rank.get(rank), name, &ranks)).collect();
+    let mut keys: BTreeSet<(u64, u32)> = members.iter().flat_map(|member| member.entries.keys().copied()).collect();
+    while keys.len() > MAX_CELLS / ranks.len().max(1) {
+        keys.pop_first();
+    }
     let collective = |key: (u64, u32)| {
-        let calls: Vec<Call<'_>> = members.iter().filter_map(|member| member.call(key)).collect();
+        let calls: Vec<Call<'_>> = members.iter().filter_map(|member| call(member, key)).collect();
         Collective {
             seq: key.0,
             part: key.1,
             operation: calls.first().map(|call| call.operation().to_owned()).unwrap_or_default(),
-            cells: members.iter().map(|member| member.cell(key)).collect(),
+            cells: members.iter().map(|member| cell(member, key)).collect(),
             mismatches: mismatches(&calls, ranks.len()),
         }
     };
     let collectives: Vec<Collective> = keys.into_iter().map(collective).collect();
     let description = members.iter().find_map(|member| {
         let recording = member.recording?;
-        let of_entry = || member.entries.values().next().and_then(|index| recording.entries.get(*index));
+        let of_entry = || recording.entries.get(*member.all.first()? as usize);
         let configured = recording.groups.get(name).map(|group| group.description.clone());
         configured.or_else(|| of_entry().map(|entry| recording.stacks.text(entry.description).to_owned()))
     });
     let stall = stall(&members, &collectives);
     let missing = members.iter().filter(|member| member.recording.is_none()).map(|member| member.rank).collect();
     let description = description.unwrap_or_default();
-    let of_group: Vec<_> =
-        members.iter().filter(|member| !member.is_other).filter_map(|member| member.recording).collect();
-    let transfers = open_transfers(&of_group, name, &ranks);
+    let transfers = open_transfers(&members, &ranks);
     Group { name: name.to_owned(), description, ranks, is_inferred, missing, collectives, stall, transfers }
 }
 
@@ -230,6 +165,7 @@ fn stall(members: &[Member<'_>], collectives: &[Collective]) -> Option<Stall> {
             Cell::Recorded { entry, .. } => stall.waiting.push(WaitingRank { rank: member.rank, entry: Some(*entry) }),
             _ => {
                 let latest = member.recording.and_then(|recording| recording.entries.len().checked_sub(1));
+                let latest = latest.map(|latest| latest as u32);
                 stall.absent.push(WaitingRank { rank: member.rank, entry: latest });
             }
         }

@@ -61,7 +61,11 @@ pub(super) fn mismatches(calls: &[Call<'_>], group_size: usize) -> Vec<Mismatch>
     // The sums say something only where all ranks are there.
     if all.is_empty() && is_uneven(reference.operation()) && calls.len() == group_size {
         let sum = |tensors: fn(&Entry) -> &Tensors| {
-            calls.iter().filter_map(|call| tensors(call.entry).sizes.first()).map(|sizes| count(sizes)).sum::<i128>()
+            calls
+                .iter()
+                .filter_map(|call| tensors(call.entry).sizes.first())
+                .map(|sizes| count(sizes))
+                .fold(0, i128::saturating_add)
         };
         let (sent, received) = (sum(|entry| &entry.inputs), sum(|entry| &entry.outputs));
         if sent != received {

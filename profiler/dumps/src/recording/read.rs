@@ -60,6 +60,9 @@ pub fn rank_of_file(name: &str) -> Option<u32> {
     stem[stem.len() - digits..].parse().ok()
 }
 
+/// A process group with more ranks is cut.
+const MAX_RANKS: usize = 1 << 16;
+
 /// The fields of an entry.
 const NAMES: [&str; 21] = [
     "record_id",
@@ -195,12 +198,13 @@ fn read_groups(tree: &Tree, config: Value, warnings: &mut Warnings) -> BTreeMap<
     groups
 }
 
-/// The numbers of a list that is a text: "[0, 1]".
+/// The numbers of a list that is a text: "[0, 1]", the lowest ones where there are too many.
 fn numbers(text: &str) -> Vec<u32> {
     let parts = text.trim_matches(['[', ']']).split(',');
     let mut numbers: Vec<u32> = parts.filter_map(|part| part.trim().parse().ok()).collect();
     numbers.sort_unstable();
     numbers.dedup();
+    numbers.truncate(MAX_RANKS);
     numbers
 }
 

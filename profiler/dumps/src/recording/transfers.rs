@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    model::{Entry, Recording, State},
+    members::Member,
+    model::{Entry, State},
     operation::{Transfer, operation, transfer},
 };
 
@@ -13,7 +14,7 @@ pub struct OpenTransfer {
     /// The global rank that called it.
     pub rank: u32,
     /// Its index among the entries of the rank's recording.
-    pub entry: usize,
+    pub entry: u32,
     /// Whether it is a send.
     pub is_send: bool,
     /// The global rank on the other side. `None` for a receive from any rank.
@@ -26,18 +27,17 @@ pub struct OpenTransfer {
 }
 
 /// The open sends and receives of a process group, by rank in the order of their calls.
-pub(super) fn open_transfers(recordings: &[&Recording], name: &str, ranks: &[u32]) -> Vec<OpenTransfer> {
+pub(super) fn open_transfers(members: &[Member<'_>], ranks: &[u32]) -> Vec<OpenTransfer> {
     let mut open = Vec::new();
-    for recording in recordings {
-        let own = |entry: &&Entry| entry.is_p2p && recording.stacks.text(entry.group) == name;
+    for member in members {
+        let Some(recording) = member.recording else { continue };
+        let entry = |index: &u32| Some((*index, recording.entries.get(*index as usize)?));
+        let own: Vec<(u32, &Entry)> = member.all.iter().filter_map(entry).filter(|(_, entry)| entry.is_p2p).collect();
         // In a coalesced group of sends and receives only the entry that ends it has a state.
-        let ends = recording
-            .entries
-            .iter()
-            .filter(own)
-            .filter(|entry| operation(recording.stacks.text(entry.profiling_name)) == "coalesced");
-        let ends: BTreeMap<u64, State> = ends.map(|entry| (entry.p2p_seq_id, recording.state_of(entry))).collect();
-        for (index, entry) in recording.entries.iter().enumerate().filter(|(_, entry)| own(entry)) {
+        let is_end = |entry: &Entry| operation(recording.stacks.text(entry.profiling_name)) == "coalesced";
+        let ends = own.iter().filter(|(_, entry)| is_end(entry));
+        let ends: BTreeMap<u64, State> = ends.map(|(_, entry)| (entry.p2p_seq_id, recording.state_of(entry))).collect();
+        for (index, entry) in own {
             let Some(transfer) = transfer(recording.stacks.text(entry.profiling_name)) else { continue };
             let state = ends.get(&entry.p2p_seq_id).copied().unwrap_or(State::Scheduled).max(recording.state_of(entry));
             let (is_send, peer) = match transfer {

@@ -21,7 +21,8 @@ pub struct LivePoint {
 /// The memory in use before the first event and after each, from the device's [`super::lifetimes()`].
 pub fn live_bytes<'a>(device: &'a Device, allocations: &[Allocation]) -> impl Iterator<Item = LivePoint> + use<'a> {
     let mut changes = vec![0_i64; device.events.len()];
-    let (mut allocated, mut reserved) = (0_i64, device.segments.iter().map(|segment| segment.size as i64).sum::<i64>());
+    let (mut allocated, mut reserved) =
+        (0_i64, device.segments.iter().fold(0_i64, |sum, segment| sum.wrapping_add(segment.size as i64)));
     for allocation in allocations {
         let size = allocation.size as i64;
         match allocation.begin.and_then(|begin| changes.get_mut(begin as usize)) {

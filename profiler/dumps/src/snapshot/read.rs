@@ -17,7 +17,7 @@ use crate::{
 /// A device with a higher number is passed over.
 const MAX_DEVICES: usize = 1024;
 
-/// Reads a memory snapshot. The file is read as a stream; while it is read it takes about twice its size in memory.
+/// Reads a memory snapshot. The file is read as a stream; meanwhile it takes about twice its size in memory, afterwards half.
 ///
 /// # Errors
 ///
