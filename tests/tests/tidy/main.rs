@@ -62,6 +62,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
         &["trace-record", "trace-store"],
     ),
     ("profiler/cupti", &["events"], &["trace-analysis", "trace-formats", "trace-model", "trace-record", "trace-store"]),
+    ("profiler/dumps", &[], &[]),
     ("profiler/inject", &["cupti", "events"], &["trace-store"]),
     ("summaries", &["events", "formats", "palette", "trackers"], &[]),
     ("summaries/trackers", &[], &[]),
