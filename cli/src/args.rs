@@ -14,7 +14,7 @@ pub use engine::{
 #[cfg(feature = "query")]
 pub use traces::QueryAs;
 pub use traces::{
-    AnalysisFormat, Analyze, Collect, Convert, Diff, Export, ExportAs, Grouping, Import, Query, Record, Report,
+    AnalysisFormat, Analyze, Collect, Convert, Diff, Dumps, Export, ExportAs, Grouping, Import, Query, Record, Report,
     RunsArgs, Switch, Watch,
 };
 pub use window::{Renderer, Theme, Window};
@@ -99,6 +99,8 @@ pub enum Command {
     Query(Query),
     /// Run two graphs on the same feeds and report where they diverge
     Compare(Compare),
+    /// Explain PyTorch's memory snapshots, and which rank hangs by its flight recorder's dumps
+    Dumps(Dumps),
     /// Train a small model on handwritten digits and watch it while it trains
     Demo(Demo),
     /// Train a model by name
@@ -127,7 +129,7 @@ pub enum Command {
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Look", &["view", "serve", "watch", "runs", "params", "ops"]),
     ("Record", &["record", "collect", "import", "convert", "export"]),
-    ("Explain", &["analyze", "diff", "report", "query", "compare"]),
+    ("Explain", &["analyze", "diff", "report", "query", "compare", "dumps"]),
     ("Train", &["demo", "train", "run", "freeze", "worker", "master", "certify"]),
     ("Set up", &["mcp", "doctor", "completions", "man", "help"]),
 ];
@@ -163,7 +165,9 @@ impl Command {
             Command::Run(_) | Command::Compare(_) => Some("running"),
             Command::Params(_) | Command::Freeze(_) | Command::Runs(_) | Command::Report(_) => Some("reading"),
             Command::Convert(_) => Some("converting"),
-            Command::Analyze(_) | Command::Diff(_) | Command::Import(_) | Command::Export(_) => Some("reading"),
+            Command::Dumps(_) | Command::Analyze(_) | Command::Diff(_) | Command::Import(_) | Command::Export(_) => {
+                Some("reading")
+            }
             Command::Query(_) => Some("querying"),
             Command::Doctor(_) => Some("checking"),
             Command::Ops(_) | Command::Certify(_) | Command::Completions(_) | Command::Man(_) => None,

@@ -15,6 +15,7 @@ mod demo;
 mod diff;
 mod display;
 mod doctor;
+mod dumps;
 mod dynamic_library;
 mod exit;
 mod export;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         Command::Freeze(freeze) => freeze::run(&freeze),
         Command::Analyze(analyze) => analyze::run(&analyze),
         Command::Diff(diff) => diff::run(&diff),
+        Command::Dumps(dumps) => dumps::run(&dumps),
         Command::Report(report) => report::run(&report),
         Command::Runs(runs) => runs::run(&runs),
         Command::Import(import) => import::run(&import, verbosity),

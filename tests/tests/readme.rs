@@ -12,6 +12,7 @@ const COMMANDS: &[&str] = &[
     "analyze",
     "convert",
     "diff",
+    "dumps",
     "report",
     "runs",
     "watch",
@@ -51,6 +52,11 @@ fn prepare(binary: &Path, folder: &Path) {
     let lightning = folder.join("lightning_logs/version_0");
     fs::create_dir_all(&lightning).expect("a folder");
     fs::write(lightning.join("metrics.csv"), "epoch,loss,step\n0,0.5,49\n0,0.25,99\n").expect("a log");
+    for (fixture, name) in
+        [("gpu_p4.pickle", "snapshot.pickle"), ("skipped_0", "nccl_trace_rank_0"), ("skipped_1", "nccl_trace_rank_1")]
+    {
+        fs::copy(root().join("profiler/dumps/tests/fixtures").join(fixture), folder.join(name)).expect("a dump");
+    }
     fs::write(folder.join("train.py"), "print(sum(i * i for i in range(3_000_000)))\n").expect("a script");
     let program = folder.join("my-training");
     fs::write(&program, "#!/bin/sh\ni=0; while [ $i -lt 20000 ]; do i=$((i+1)); done\n").expect("a program");

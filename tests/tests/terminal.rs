@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde_json::Value;
 use stepscope_tests::training::output_of;
-use stepscope_tests::{INTERRUPTED, TERMINATED, free_port, has_sql, left_out, stepscope_binary};
+use stepscope_tests::{INTERRUPTED, TERMINATED, free_port, has_sql, left_out, root, stepscope_binary};
 
 /// What a command does with its standard output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +40,8 @@ const CASES: &[(Kind, &str)] = &[
     (Ends, "analyze RUN --json"),
     (Ends, "diff RUN RUN"),
     (Ends, "diff RUN RUN --json"),
+    (Ends, "dumps snapshot.pickle"),
+    (Ends, "dumps snapshot.pickle --json"),
     (Ends, "report RUN -o NEW"),
     (Ends, "runs RUN"),
     (Ends, "runs RUN --json"),
@@ -96,6 +98,8 @@ impl Fixture {
         fs::write(folder.path().join("graph.pbtxt"), GRAPH).expect("the scratch folder is writable");
         let metrics = "{\"step\": 1, \"loss\": 1.0}\n{\"step\": 2, \"loss\": 0.5}\n";
         fs::write(folder.path().join("metrics.jsonl"), metrics).expect("the scratch folder is writable");
+        let snapshot = root().join("profiler/dumps/tests/fixtures/gpu_p4.pickle");
+        fs::copy(snapshot, folder.path().join("snapshot.pickle")).expect("the snapshot");
         let place = Fixture { binary, folder };
         let output = place
             .command("train mlp --steps 20 --logdir run --checkpoint-dir ckpt")

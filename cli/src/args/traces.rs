@@ -143,6 +143,28 @@ pub struct Analyze {
     pub json: bool,
 }
 
+/// `stepscope dumps FILE...`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+A memory snapshot (torch.cuda.memory._dump_snapshot) is explained: what is allocated and reserved, the peak, what failed for want of
+memory, by the frame that allocated. Two are compared. The dumps of a job's flight recorders (TORCH_FR_DUMP_TEMP_FILE, pickle or JSON)
+say which rank has not called the collective in which the others wait; the rank is the number at the end of a file's name.
+Pickles are read as data: a file that names a function or a class is refused, nothing in it is executed.
+
+Examples:
+  stepscope dumps snapshot.pickle
+  stepscope dumps before.pickle after.pickle
+  stepscope dumps /tmp/nccl_trace_rank_*
+  stepscope dumps dumps-of-all-ranks --json | jq '.groups[].stall'")]
+pub struct Dumps {
+    /// A memory snapshot, two of them, or the dumps of a job's ranks (files, or a folder with them)
+    #[arg(required = true, value_name = "FILE")]
+    pub paths: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `stepscope diff A B`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\

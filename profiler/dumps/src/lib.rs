@@ -6,11 +6,14 @@
 //! - [`read_recording`] reads the [`Recording`] of a rank; [`groups()`] combines those of all ranks: which collective is how
 //!   far on which rank, what does not fit, and who has not joined the one that hangs.
 //!
+//! - [`read_dump`] reads either, by the file's content.
+//!
 //! The files are pickles, or JSON. Nothing in them is ever executed: a pickle that names a function or a class is refused.
 //! Reading order: `value` and `tree` (data), `pickle`, `open`, `snapshot/model`, `snapshot/read`,
 //! `recording/model`, `recording/collectives`.
 
 mod document;
+mod dump;
 mod error;
 mod fields;
 mod json;
@@ -26,6 +29,7 @@ mod tree;
 mod value;
 mod warnings;
 
+pub use dump::{Dump, read_dump};
 pub use error::Error;
 pub use recording::{
     Cell, Collective, Entry, Group, GroupConfig, GroupStatus, Mismatch, MismatchKind, OpenTransfer, Recording, Stall,

@@ -11,5 +11,6 @@ mod transfers;
 pub use collectives::{Cell, Collective, Group, Stall, WaitingRank, groups};
 pub use matching::{Mismatch, MismatchKind};
 pub use model::{Entry, GroupConfig, GroupStatus, Recording, State, Tensors};
+pub(crate) use read::{is_recording, recording_of};
 pub use read::{rank_of_file, read_recording};
 pub use transfers::OpenTransfer;

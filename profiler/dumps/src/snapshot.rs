@@ -16,4 +16,5 @@ pub use live::{LivePoint, Peak, live_at, live_bytes, peak};
 pub use model::{Action, Annotation, Block, BlockState, Device, Event, Segment, Snapshot};
 pub use out_of_memory::{OutOfMemory, out_of_memory};
 pub use read::read_snapshot;
+pub(crate) use read::snapshot_of;
 pub use usage::{PoolUsage, Usage, usage, usage_by_pool};

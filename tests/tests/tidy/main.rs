@@ -103,6 +103,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
             "query",
             "summaries",
             "text",
+            "torch-dumps",
             "trace-analysis",
             "trace-formats",
             "trace-model",

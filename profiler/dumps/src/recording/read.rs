@@ -8,6 +8,7 @@ use std::{
 
 use super::model::{Entry, GroupConfig, GroupStatus, Recording, State, Tensors};
 use crate::{
+    document::Document,
     error::Error,
     fields::{Budget, Fields},
     open,
@@ -26,7 +27,20 @@ use crate::{
 /// Where the file cannot be read, is neither a pickle nor JSON, wants to execute something, or is no dump of a flight
 /// recorder. What a truncated pickle contains is read, with a warning.
 pub fn read_recording(reader: impl Read, rank: u32) -> Result<Recording, Error> {
-    let document = open::read(reader)?;
+    recording_of(open::read(reader)?, rank)
+}
+
+/// Whether a file's data are a dump of a flight recorder.
+pub(crate) fn is_recording(document: &Document) -> bool {
+    let tree = &document.tree;
+    let parts = Fields::new(tree, ["version", "pg_config", "entries"]).of(tree, document.root);
+    parts.is_some_and(|[version, config, entries]| {
+        tree.text(version).is_some() && (tree.is_dict(config) || tree.list(entries).is_some())
+    })
+}
+
+/// The recording in a file's data.
+pub(crate) fn recording_of(document: Document, rank: u32) -> Result<Recording, Error> {
     let (tree, mut warnings) = (document.tree, document.warnings);
     let names = ["version", "comm_lib_version", "pg_config", "pg_status", "entries"];
     let parts = Fields::new(&tree, names).of(&tree, document.root);

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use super::model::{Action, Annotation, Block, BlockState, Device, Event, Segment, Snapshot};
 use crate::{
+    document::Document,
     error::Error,
     fields::{Budget, Fields},
     open,
@@ -24,7 +25,11 @@ const MAX_DEVICES: usize = 1024;
 /// Where the file cannot be read, is no pickle, wants to execute something, or is no memory snapshot. What a truncated file
 /// contains is read, with a warning.
 pub fn read_snapshot(reader: impl Read) -> Result<Snapshot, Error> {
-    let document = open::read(reader)?;
+    snapshot_of(open::read(reader)?)
+}
+
+/// The snapshot in a file's data.
+pub(crate) fn snapshot_of(document: Document) -> Result<Snapshot, Error> {
     let tree = document.tree;
     let [segments, traces, settings, annotations] = parts(&tree, document.root)?;
     let mut reader = SnapshotReader {
