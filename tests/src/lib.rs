@@ -5,6 +5,7 @@
 //! them all, but for the files of other projects (`STEPSCOPE_DATA`), which it fetches where it can.
 
 pub mod atspi;
+pub mod browser;
 pub mod desktop;
 pub mod training;
 

@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use stepscope_tests::browser::Browser;
 use stepscope_tests::{left_out, root, stepscope_binary};
 use summaries::{HParam, SummaryWriter, WriterOptions};
 
@@ -265,18 +266,12 @@ fn a_browser_draws_the_page_without_errors_and_requests() {
     let dir = tempfile::tempdir().expect("a scratch folder");
     let logs = dir.path().join("logs");
     logdir(&logs);
+    let mut browser = Browser::start(&chromium, &dir.path().join("profile"));
     for (i, path) in fixtures().iter().chain([&logs]).enumerate() {
         let file = dir.path().join(format!("page{i}.html"));
         let data = page(&binary, path, &file, &[]);
-        let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
-        let args =
-            ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--window-size=1280,2000"];
-        let mut browser = Command::new(&chromium);
-        browser.args(args).args([&profile, "--virtual-time-budget=3000", "--dump-dom"]).arg(&file);
-        let output = browser.output().expect("chromium starts");
-        let (dom, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        let errors: Vec<&str> = log.lines().filter(|line| line.contains(":CONSOLE")).collect();
-        assert!(errors.is_empty(), "{errors:?}");
+        let dom = browser.ready_page(&file);
+        assert!(browser.console.is_empty(), "{:?}", browser.console);
         let n_slices = data["traces"][0]["slices"].as_u64().unwrap_or(0);
         assert!(dom.contains(&format!("data-ready=\"{n_slices}\"")), "{}", dom.lines().take(4).collect::<String>());
         assert!(!dom.contains("<img src=\"x\""), "a name became HTML");

@@ -157,7 +157,7 @@ fn what_cannot_be_opened_is_said_in_the_window() {
     std::fs::write(&text, "no trace").expect("a file");
     let mut command = desktop.command(&binary);
     command.args(["view", "--errors-in-window", "--theme", "dark"]).arg(&text).arg(desktop.scratch().join("missing"));
-    let mut view = Demo(command.stdin(Stdio::null()).spawn().expect("the window starts"));
+    let _view = Demo(command.stdin(Stdio::null()).spawn().expect("the window starts"));
     for (path, error) in [("text.json: ", "not"), ("missing: ", "File not found")] {
         let says = |node: &Node| node.name.split_once(path).is_some_and(|(_, rest)| rest.contains(error));
         tree.wait(&format!("what is wrong with {path}"), LONG, says);
@@ -165,7 +165,6 @@ fn what_cannot_be_opened_is_said_in_the_window() {
     if let Some(folder) = std::env::var_os("STEPSCOPE_SHOTS") {
         desktop.screenshot(&PathBuf::from(folder).join("refused-dark.png"));
     }
-    a_signal_ends_it(&mut view);
 }
 
 fn curves_grow(window: &Window) {

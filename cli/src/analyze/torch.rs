@@ -62,19 +62,24 @@ pub fn modules_table(rows: &[ModuleRow]) -> Table {
             text::count(row.calls),
             ns(&row.forward),
             ns(&row.backward),
-            rate(row.forward.flop, ""),
-            rate(row.backward.flop, ""),
+            flop(row.forward.flop),
+            flop(row.backward.flop),
             text::bytes(row.forward.allocated_bytes.max(0).cast_unsigned()),
         ]);
     }
     table
 }
 
+/// Empty where nothing is counted.
+fn flop(value: f64) -> String {
+    if value > 0.0 { rate(value, "") } else { String::new() }
+}
+
 pub fn shapes_table(rows: &[OpShapeRow]) -> Table {
     let mut table = Table::new(["ops by shapes of inputs", "<shapes", "count", "host, self", "device, self", "FLOP/s"]);
     for row in rows.iter().take(MAX_SHAPES) {
         let ns = if row.device_ns > 0 { row.device_ns } else { row.total_ns };
-        let speed = if row.flop > 0.0 { rate(row.flop * 1e9 / ns.max(1) as f64, "") } else { String::new() };
+        let speed = flop(row.flop * 1e9 / ns.max(1) as f64);
         table.row([
             truncated(&row.name, 40),
             truncated(&row.dims, 40),

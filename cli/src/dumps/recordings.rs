@@ -36,7 +36,7 @@ fn print_group(recordings: &[Recording], group: &Group) {
         text::count_of(group.collectives.len() as u64, "collective")
     );
     if !group.missing.is_empty() {
-        say!("  there is no dump of rank {}: a process that has ended, or did not dump", ranks(&group.missing));
+        say!("  there is no dump of {}: a process that has ended, or did not dump", ranks(&group.missing));
     }
     match &group.stall {
         Some(stall) => print_stall(recordings, group, stall),
@@ -66,7 +66,7 @@ fn print_group(recordings: &[Recording], group: &Group) {
 fn print_stall(recordings: &[Recording], group: &Group, stall: &Stall) {
     let Some(collective) = group.collectives.get(stall.collective) else { return };
     let waiting: Vec<u32> = stall.waiting.iter().map(|waiting| waiting.rank).collect();
-    say!("  {} is not complete: rank {} called it", called(collective), ranks(&waiting));
+    say!("  {} is not complete: {} called it", called(collective), ranks(&waiting));
     for absent in stall.absent.iter().take(MAX_RANKS) {
         say!("  rank {} has not called it; its last call: {}", absent.rank, place_of(recordings, *absent));
     }
@@ -91,7 +91,7 @@ fn kind_name(kind: MismatchKind) -> &'static str {
     }
 }
 
-/// `0-3, 5 and 9`, shortened.
+/// `ranks 0-3, 5, 9`, shortened.
 fn ranks(ranks: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for &rank in ranks {
@@ -106,7 +106,7 @@ fn ranks(ranks: &[u32]) -> String {
     if n_more > 0 {
         all.push(format!("{n_more} more ranges"));
     }
-    all.join(", ")
+    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, all.join(", "))
 }
 
 /// What a rank called, and where.

@@ -60,13 +60,13 @@ fn total(device: &Device) -> Usage {
 fn print_device(snapshot: &Snapshot, number: usize, device: &Device) {
     let (usage, allocations) = (total(device), lifetimes(device));
     say!(
-        "device {number}: {} reserved in {}, {} allocated, {} free (largest block {}, {} of it in split segments)",
+        "device {number}: {} reserved in {}, {} allocated, {} free, of which {} in split segments; largest free block {}",
         text::bytes(usage.reserved),
         text::count_of(usage.n_segments, "segment"),
         text::bytes(usage.allocated),
         text::bytes(usage.free()),
-        text::bytes(usage.largest_free),
         text::bytes(usage.inactive_split),
+        text::bytes(usage.largest_free),
     );
     print_pools(device);
     let begin = device.events.first().map_or(0, |event| event.time_us);

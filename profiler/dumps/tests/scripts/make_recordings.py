@@ -1,6 +1,6 @@
 """Makes the flight recorder dumps of the tests, with what torch.distributed.flight_recorder says of them.
 
-    /work/venv/bin/python make_recordings.py
+    python make_recordings.py
 
 Real dumps of three processes on gloo, as pickles (and one as JSON): `healthy`, `skipped` (rank 2 leaves out a collective) and
 `other` (rank 1 calls another collective). Gloo's recorder writes its process groups without a name, so that fr_trace cannot

@@ -1,6 +1,6 @@
 """Makes the memory snapshots of the tests, with what PyTorch's own code says of them.
 
-    /work/venv/bin/python make_snapshots.py
+    python make_snapshots.py
 
 - cpu.pickle: of torch.profiler, on a CPU, by torch.cuda._memory_viz._profile_to_snapshot.
 - gpu_p{2,4,5}.pickle: of a small model of the caching allocator in the format of torch/csrc/cuda/Module.cpp, with the
