@@ -43,7 +43,7 @@ impl Role {
 
 /// Whose cost something is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum Owner {
     Outside,
     Forward(u32),
     Backward(u32),
@@ -54,8 +54,8 @@ enum Place {
 /// An open slice.
 struct Open {
     site: u32,
-    /// The place inside it.
-    place: Place,
+    /// Whose cost is what happens inside it.
+    owner: Owner,
     /// The row of its op, and whether its operations are counted.
     row: Option<u32>,
     is_counted: bool,
@@ -76,8 +76,8 @@ pub(super) struct Scan<'a> {
     /// Costs by process and number of the op whose gradient it is.
     gradients: Vec<((u32, i64), ModuleCost)>,
     gradient_rows: FxHashMap<(u32, i64), u32>,
-    /// The last op of each number: begin and place.
-    ops: FxHashMap<(u32, i64), (i64, Place)>,
+    /// The last op of each number: begin and owner.
+    ops: FxHashMap<(u32, i64), (i64, Owner)>,
 }
 
 impl<'a> Scan<'a> {
@@ -118,12 +118,12 @@ impl<'a> Scan<'a> {
     fn visit(&mut self, track: &Track, memory: &[(i64, i64)]) {
         let (mut open, mut next) = (Vec::<Open>::new(), 0);
         nesting::visit(track, &self.range.clone(), |step| {
-            let (time, place) = match step {
-                Visit::Enter(slice) => (slice.start, place_of(&open)),
-                Visit::Leave(slice, _) => (slice.end, place_of(&open)),
+            let (time, owner) = match step {
+                Visit::Enter(slice) => (slice.start, owner_of(&open)),
+                Visit::Leave(slice, _) => (slice.end, owner_of(&open)),
             };
             while let Some((_, bytes)) = memory.get(next).filter(|(at, _)| *at < time) {
-                let cost = self.cost(place);
+                let cost = self.cost(owner);
                 cost.allocated_bytes += bytes.max(&0);
                 cost.net_bytes += bytes;
                 next += 1;
@@ -144,22 +144,22 @@ impl<'a> Scan<'a> {
     }
 
     fn enter(&mut self, process: u32, slice: &SliceRef, open: &[Open]) -> Open {
-        let outer = place_of(open);
+        let outer = owner_of(open);
         let is_counted = open.last().is_some_and(|open| open.is_counted);
-        let mut entered = Open { site: slice.site, place: outer, row: None, is_counted };
+        let mut entered = Open { site: slice.site, owner: outer, row: None, is_counted };
         match self.roles.get(slice.site as usize) {
             Some(Role::Forward(name)) => {
-                entered.place = match outer {
-                    Place::Outside => Place::Forward(self.modules.row(None, name)),
-                    Place::Forward(parent) => Place::Forward(self.modules.row(Some(parent), name)),
+                entered.owner = match outer {
+                    Owner::Outside => Owner::Forward(self.modules.row(None, name)),
+                    Owner::Forward(parent) => Owner::Forward(self.modules.row(Some(parent), name)),
                     // A forward pass that is repeated for the gradients.
-                    Place::Backward(_) | Place::Gradient(_) => Place::Backward(self.modules.named(name)),
+                    Owner::Backward(_) | Owner::Gradient(_) => Owner::Backward(self.modules.named(name)),
                 };
-                if let (Place::Forward(row), true) = (entered.place, slice.start >= self.range.start) {
+                if let (Owner::Forward(row), true) = (entered.owner, slice.start >= self.range.start) {
                     self.modules.rows[row as usize].calls += 1;
                 }
             }
-            Some(Role::Backward(name)) => entered.place = Place::Backward(self.modules.named(name)),
+            Some(Role::Backward(name)) => entered.owner = Owner::Backward(self.modules.named(name)),
             // An op that only calls its overload is one execution, as in PyTorch's own tables.
             Some(Role::Op) => match open.last().filter(|outer| outer.site == slice.site && outer.row.is_some()) {
                 Some(outer) => entered.row = outer.row,
@@ -180,12 +180,12 @@ impl<'a> Scan<'a> {
         if let Some(number) = args.sequence {
             let key = (process, number);
             if !args.is_gradient() {
-                let last = self.ops.entry(key).or_insert((slice.start, entered.place));
+                let last = self.ops.entry(key).or_insert((slice.start, entered.owner));
                 if slice.start >= last.0 {
-                    *last = (slice.start, entered.place);
+                    *last = (slice.start, entered.owner);
                 }
-            } else if entered.place == Place::Outside {
-                entered.place = Place::Gradient(*self.gradient_rows.entry(key).or_insert_with(|| {
+            } else if entered.owner == Owner::Outside {
+                entered.owner = Owner::Gradient(*self.gradient_rows.entry(key).or_insert_with(|| {
                     self.gradients.push((key, ModuleCost::default()));
                     self.gradients.len() as u32 - 1
                 }));
@@ -200,7 +200,7 @@ impl<'a> Scan<'a> {
         row.total_ns += inside_ns(slice, self.range);
         if let Some(flop) = counted {
             row.flop += flop;
-            self.cost(entered.place).flop += flop;
+            self.cost(entered.owner).flop += flop;
         }
     }
 
@@ -213,7 +213,7 @@ impl<'a> Scan<'a> {
         if ns == 0 {
             return;
         }
-        self.cost(place_of(open)).device_ns += ns;
+        self.cost(owner_of(open)).device_ns += ns;
         let mut rows: Vec<u32> = open.iter().rev().filter_map(|open| open.row).collect();
         rows.dedup();
         for (row, is_innermost) in rows.into_iter().zip(std::iter::once(true).chain(std::iter::repeat(false))) {
@@ -229,17 +229,17 @@ impl<'a> Scan<'a> {
         }
         // Outside modules, functions say nothing of a model.
         let is_work = !matches!(self.activities.get(slice), Activity::Host | Activity::Frame);
-        if left.place != Place::Outside || is_work {
-            self.cost(left.place).host_ns += self_ns;
+        if left.owner != Owner::Outside || is_work {
+            self.cost(left.owner).host_ns += self_ns;
         }
     }
 
-    fn cost(&mut self, place: Place) -> &mut ModuleCost {
-        match place {
-            Place::Outside => &mut self.outside,
-            Place::Forward(row) => &mut self.modules.rows[row as usize].own_forward,
-            Place::Backward(row) => &mut self.modules.rows[row as usize].own_backward,
-            Place::Gradient(row) => &mut self.gradients[row as usize].1,
+    fn cost(&mut self, owner: Owner) -> &mut ModuleCost {
+        match owner {
+            Owner::Outside => &mut self.outside,
+            Owner::Forward(row) => &mut self.modules.rows[row as usize].own_forward,
+            Owner::Backward(row) => &mut self.modules.rows[row as usize].own_backward,
+            Owner::Gradient(row) => &mut self.gradients[row as usize].1,
         }
     }
 
@@ -247,7 +247,7 @@ impl<'a> Scan<'a> {
         let mut outside_backward = ModuleCost::default();
         for (key, cost) in std::mem::take(&mut self.gradients) {
             match self.ops.get(&key) {
-                Some((_, Place::Forward(row) | Place::Backward(row))) => {
+                Some((_, Owner::Forward(row) | Owner::Backward(row))) => {
                     self.modules.rows[*row as usize].own_backward.add(&cost);
                 }
                 _ => outside_backward.add(&cost),
@@ -262,6 +262,6 @@ impl<'a> Scan<'a> {
     }
 }
 
-fn place_of(open: &[Open]) -> Place {
-    open.last().map_or(Place::Outside, |open| open.place)
+fn owner_of(open: &[Open]) -> Owner {
+    open.last().map_or(Owner::Outside, |open| open.owner)
 }
