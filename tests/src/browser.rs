@@ -50,16 +50,16 @@ impl Browser {
     pub fn ready_page(&mut self, file: &Path) -> String {
         const READY: &str = "new Promise(done => { const look = () => document.documentElement.dataset.ready === undefined \
                              ? setTimeout(look, 20) : done(document.documentElement.outerHTML); look(); })";
-        let target = self.call(None, "Target.createTarget", json!({ "url": "about:blank" }));
+        let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        let session = self.call(None, "Target.attachToTarget", attach)["sessionId"].clone();
+        let session = self.call(None, "Target.attachToTarget", &attach)["sessionId"].clone();
         for domain in ["Runtime.enable", "Log.enable", "Page.enable"] {
-            self.call(Some(&session), domain, json!({}));
+            self.call(Some(&session), domain, &json!({}));
         }
-        self.call(Some(&session), "Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
+        self.call(Some(&session), "Page.navigate", &json!({ "url": format!("file://{}", file.display()) }));
         let ask = json!({ "expression": READY, "awaitPromise": true, "returnByValue": true });
         loop {
-            let answer = self.call(Some(&session), "Runtime.evaluate", ask.clone());
+            let answer = self.call(Some(&session), "Runtime.evaluate", &ask);
             // The empty page before the file may still have answered, or have gone with the question.
             if let Some(html) = answer["result"]["value"].as_str() {
                 return html.to_owned();
@@ -68,7 +68,7 @@ impl Browser {
     }
 
     /// Sends a command and waits for its answer; what the consoles say meanwhile is collected.
-    fn call(&mut self, session: Option<&Value>, method: &str, params: Value) -> Value {
+    fn call(&mut self, session: Option<&Value>, method: &str, params: &Value) -> Value {
         self.last_id += 1;
         let mut message = json!({ "id": self.last_id, "method": method, "params": params });
         if let Some(session) = session {
