@@ -85,8 +85,11 @@ impl Activity {
             Category::Wait => Activity::Idle,
             // `Activities::get` distinguishes this from `Runnable` by the slice's thread state.
             Category::OffCpu => Activity::Asleep,
-            // Kineto's span of the whole recording, on a track of its own.
-            Category::Other if site.category_name == "Trace" => Activity::Frame,
+            // Kineto's span of the whole recording, on a track of its own, and what it draws around a device's work for
+            // an annotation of the host.
+            Category::Other if matches!(site.category_name.as_str(), "Trace" | "gpu_user_annotation") => {
+                Activity::Frame
+            }
             Category::Python | Category::Other => Activity::Host,
             // Steps, parked ops, stamps, samples, counters.
             _ => Activity::Frame,

@@ -7,6 +7,8 @@
 //! | op -> its shards | the node, and time |
 //! | launch -> device work | equal `correlation` in the process |
 //! | event recorded -> stream or host that waits | synchronisation records ([`super::sync_record`]) |
+//! | work of a stream -> stream that waits for it | without such records: when the work ended ([`Deps::presumably_awaited`]) |
+//! | `backward` -> autograd's thread, and back | [`super::autograd`] |
 //! | queue -> op that waited for it without a thread | `parked` slices |
 //! | `_Send` -> `_Recv` | [`Store::transfers`] |
 //! | anything -> anything, messages between processes too | [`Store::flows`] |
@@ -18,6 +20,7 @@
 //! is then a look-up in a hash table or a binary search.
 
 use super::activity::{Activities, Activity};
+use super::autograd::Autograd;
 use super::collectives::Exchanges;
 use super::correlation::{Correlations, Executions, PiecesByCorrelation};
 use super::lines::{LineKind, Lines, PieceId};
@@ -33,6 +36,9 @@ use trace_store::Store;
 const AWAITS_VALUE: u64 = 0;
 pub(crate) const AWAITS_QUEUE_ROW: u64 = 1;
 pub(crate) const AWAITS_QUEUE_ROOM: u64 = 2;
+
+/// The longest time that a stream takes to resume after what it waited for on another stream: an H200 takes 1 to 10 µs.
+const MAX_RESUME_NS: i64 = 20_000;
 
 /// (row of the process, correlation).
 type ProcessCorrelation = (u32, u32);
@@ -70,6 +76,7 @@ pub(crate) struct Deps<'a> {
     threads: FxHashMap<u32, u32>,
     /// The lines of devices by process.
     devices: FxHashMap<u32, Vec<u32>>,
+    pub autograd: Autograd,
     pub steps: StepIndex,
 }
 
@@ -95,6 +102,7 @@ impl<'a> Deps<'a> {
             stream_waits: FxHashMap::default(),
             threads: FxHashMap::default(),
             devices: FxHashMap::default(),
+            autograd: Autograd::default(),
             steps: StepIndex::default(),
             lines,
         };
@@ -103,6 +111,7 @@ impl<'a> Deps<'a> {
         deps.index_transfers(range);
         deps.index_flows(range);
         deps.index_parked(range);
+        deps.autograd = Autograd::new(store, &deps.lines, &deps.flows);
         deps.steps = StepIndex::new(store, &deps.lines, &deps.parked, &deps.ops);
         deps
     }
@@ -255,6 +264,33 @@ impl<'a> Deps<'a> {
             _ => None,
         });
         works.filter(|w| w.line != piece_id.line).max_by_key(|work| self.lines.piece(*work).end)
+    }
+
+    /// The piece of another stream of the same device that a stream presumably waited for before it began this piece
+    /// of work, where the trace has no record of such waits: the work was launched at `launched` (or, if that is not
+    /// recorded, at any time), nothing was before it on its stream from `idle_since` on, and it began as soon as that
+    /// piece ended, which had been launched earlier.
+    pub(crate) fn presumably_awaited(&self, piece_id: PieceId, idle_since: i64, launched: i64) -> Option<PieceId> {
+        let line = self.lines.line(piece_id.line);
+        let track = self.store.track(line.track)?;
+        let stream = track.stream?;
+        let (start, free) = (self.lines.piece(piece_id).start, idle_since.max(launched));
+        if free == i64::MIN || start - free <= MAX_RESUME_NS || self.stream_waits.contains_key(&(line.process, stream))
+        {
+            return None;
+        }
+        let others = self.device_lines(line.process, None).filter(|other| {
+            let other = self.store.track(self.lines.line(*other).track);
+            other.is_some_and(|other| other.device == track.device && other.stream != track.stream)
+        });
+        let ended = others.filter_map(|other| self.ended_on(other, start)).filter(|work| {
+            let end = self.lines.piece(*work).end;
+            let launch = self.correlated(*work);
+            end > free
+                && start - end <= MAX_RESUME_NS
+                && launch.is_none_or(|launch| self.lines.piece(launch).start < launched)
+        });
+        ended.max_by_key(|work| self.lines.piece(*work).end)
     }
 
     /// The last work that was launched on a stream, or on any stream, before the call that recorded an event. `record`

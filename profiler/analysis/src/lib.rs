@@ -3,7 +3,7 @@
 //!
 //! 1. `spans`, `activity`: what a slice means for the analyses.
 //! 2. `lines`: each track's slices flattened into pieces that follow each other.
-//! 3. `sync_record`, `collectives`, `correlation`, `step_index`: what happened before what, as recorded; `deps` indexes
+//! 3. `sync_record`, `collectives`, `correlation`, `autograd`, `step_index`: what happened before what, as recorded; `deps` indexes
 //!    all of them.
 //! 4. `walk`: the backward walk through last-arriving predecessors. [`stalls`](mod@stalls) walks gaps, [`critical`]
 //!    walks steps.
@@ -16,6 +16,7 @@
 //! Helpers: `nesting` (slices in slices), `search` (a binary search from a position near the result), `intervals` (lengths of unions).
 
 mod activity;
+mod autograd;
 pub mod breakdown;
 mod collectives;
 mod correlation;
@@ -29,10 +30,12 @@ pub mod flame;
 mod intervals;
 mod lines;
 pub mod memory;
+mod needs;
 mod nesting;
 pub mod ops;
 pub mod report;
 pub mod roofline;
+mod replay;
 mod search;
 mod spans;
 pub mod stalls;
@@ -43,6 +46,7 @@ mod sync_record;
 pub mod threads;
 pub mod torch;
 mod walk;
+mod whatif;
 
 pub use flame::flame;
 pub use stalls::stalls;

@@ -12,6 +12,7 @@ use super::stragglers::{self, Stragglers};
 use super::threads::{ThreadTimes, thread_times};
 use crate::stalls::{CauseTotal, Stall, by_cause, stalls_of, widen_to_steps};
 use crate::stats::{TrackUse, track_use};
+use crate::whatif::WhatIf;
 use crate::torch::{ModuleRow, OpShapeRow, modules_and_shapes};
 use std::ops::Range;
 use trace_model::Step;
@@ -81,8 +82,10 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
     let devices = breakdown::device_breakdowns(deps, &range);
     let threads = thread_times(store, &range);
     let (modules, op_shapes) = modules_and_shapes(store, &range);
+    let what_if = WhatIf::new(deps, &paths);
     let facts = Facts {
         store,
+        what_if: what_if.as_ref(),
         range: range.clone(),
         paths: &paths,
         ops: &ops,

@@ -6,11 +6,12 @@
 
 use super::activity::Activity;
 use super::deps::{AWAITS_QUEUE_ROOM, AWAITS_QUEUE_ROW, Deps, IncomingFlow};
-use super::lines::{LineKind, Piece, PieceId};
+use super::lines::{LineKind, PieceId};
+use super::needs::{Edge, Link, Needs, Target};
 use super::step_index::LastAct;
 use crate::stalls::cause::Cause;
 use std::ops::Range;
-use trace_model::{NO_NODE, SliceId, SliceRef, Transfer};
+use trace_model::{SliceId, SliceRef, Transfer};
 
 /// The longest time that a device takes between two pieces of work that were both queued before: HTA measures 1 to 5
 /// µs.
@@ -18,27 +19,6 @@ const QUEUED_GAP_NS: i64 = 10_000;
 /// Iterations without progress after which the walk stops, since contradictory records may say that two ops made each
 /// other ready.
 const MAX_STANDSTILL: u32 = 256;
-
-/// The kind of edge by which the walk reached a piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edge {
-    /// The piece ran before on the same line.
-    Order,
-    /// The piece's end made the op ready.
-    Ready,
-    /// The piece launched the device's work.
-    Launch,
-    /// A stream or a host waited for the piece.
-    Sync,
-    /// The piece sent the value.
-    Transfer,
-    /// A flow begins in the piece.
-    Flow,
-    /// The piece woke the thread.
-    Wake,
-    /// The piece came last to a collective.
-    Peer,
-}
 
 /// The kind of a part of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,33 +52,6 @@ pub(crate) struct WalkPart {
     pub line: u32,
     /// The piece whose start is explained.
     pub blocked: PieceId,
-}
-
-/// The event that the walk explains next.
-#[derive(Clone, Copy)]
-enum Target<'a> {
-    /// The start of a piece: why it was not earlier.
-    Start(PieceId),
-    /// This piece's work until a time.
-    Run(PieceId, i64, Edge),
-    /// The transfer of a value, which unblocked its receiver at a time.
-    Transfer(&'a Transfer, i64),
-    /// An op's wait that held no thread, and the op.
-    Parked(SliceRef, PieceId),
-    /// An op that needed no other op, by the time at which it was ready.
-    Root(i64),
-    /// A message, by the line that it left and the time.
-    Sent(u32, i64),
-    /// The trace does not say what comes before.
-    Unknown,
-}
-
-/// A need of a piece: time of arrival, edge, and target at which the walk continues.
-#[derive(Clone, Copy)]
-struct Link<'a> {
-    arrival: i64,
-    via: Edge,
-    next: Target<'a>,
 }
 
 pub(crate) struct Walk<'d, 'a> {
@@ -135,6 +88,10 @@ impl<'d, 'a> Walk<'d, 'a> {
         };
     }
 
+    fn needs(&self) -> Needs<'d, 'a> {
+        Needs(self.deps)
+    }
+
     fn run(mut self, first: Target<'d>, piece_id: PieceId) -> i64 {
         let (mut next, mut blocked, mut n_standstill) = (first, piece_id, 0);
         while self.cursor > self.limit && self.out.len() < self.max_parts {
@@ -142,7 +99,7 @@ impl<'d, 'a> Walk<'d, 'a> {
             next = match next {
                 Target::Start(piece_id) => {
                     blocked = piece_id;
-                    let link = self.find_last_arrival(piece_id);
+                    let link = self.needs().find_last_arrival(piece_id);
                     self.explain_delay(piece_id, piece_id.piece, &link);
                     link.next
                 }
@@ -155,7 +112,7 @@ impl<'d, 'a> Walk<'d, 'a> {
                         blocked.line,
                         blocked,
                     );
-                    self.link_to_end(op, Edge::Ready).next
+                    self.needs().link_to_end(op, Edge::Ready).next
                 }
                 Target::Root(ready) => {
                     self.push_part(ready, PartKind::Idle(Cause::Dispatch, None), blocked.line, blocked);
@@ -183,129 +140,6 @@ impl<'d, 'a> Walk<'d, 'a> {
             self.out.push(WalkPart { start: from, end: self.cursor, kind, line, blocked });
             self.cursor = from;
         }
-    }
-
-    fn piece(&self, piece_id: PieceId) -> &'d Piece {
-        self.deps.lines.piece(piece_id)
-    }
-
-    /// Continues at the piece that ran on a line just before `time`.
-    fn find_running(&self, line: u32, time: i64, via: Edge) -> Option<Target<'d>> {
-        let piece = self.deps.lines.line(line).row_before(time)?;
-        Some(Target::Run(PieceId { line, piece }, time, via))
-    }
-
-    /// The link to a piece that ran before on the same line.
-    fn link_to_piece(&self, piece_id: PieceId) -> Link<'d> {
-        let end = self.piece(piece_id).end;
-        Link { arrival: end, via: Edge::Order, next: Target::Run(piece_id, end, Edge::Order) }
-    }
-
-    /// The link to the end of a piece's slice.
-    fn link_to_end(&self, piece_id: PieceId, via: Edge) -> Link<'d> {
-        let end = self.deps.lines.slice(piece_id).end;
-        let last = self
-            .deps
-            .lines
-            .line(piece_id.line)
-            .row_before_near(piece_id.piece, end)
-            .map_or(piece_id, |piece| PieceId { piece, ..piece_id });
-        // A slice without a duration has no piece before its end.
-        let last = if self.piece(piece_id).start == end { piece_id } else { last };
-        Link { arrival: end, via, next: Target::Run(last, end, via) }
-    }
-
-    /// The need of a piece that arrived last: of its line, its slice, its thread's waits or a flow.
-    fn find_last_arrival(&self, piece_id: PieceId) -> Link<'d> {
-        let line = self.deps.lines.line(piece_id.line);
-        let start = self.piece(piece_id).start;
-        let order = line.work_before(piece_id.piece);
-        let order_link = order.map(|piece| self.link_to_piece(PieceId { piece, ..piece_id }));
-        let is_fresh = start == self.deps.lines.slice(piece_id).start;
-        let need_link = if is_fresh { self.find_last_need(piece_id) } else { None };
-        let wait_link = self.find_wait_end(piece_id, order);
-        let flow_link = if need_link.is_none() {
-            let after = order_link.map_or(i64::MIN, |o| o.arrival);
-            self.deps.last_begun_flow(piece_id.line, after, start).and_then(|flow| {
-                let next = self.find_running(flow.from_line, flow.from, Edge::Flow)?;
-                Some(Link { arrival: flow.from, via: Edge::Flow, next })
-            })
-        } else {
-            None
-        };
-        // Of links that arrive at the same time, the later one in this array wins, since it says more than the order of
-        // the line.
-        let last = [flow_link, wait_link, need_link].into_iter().fold(
-            order_link.filter(|l| l.arrival <= start),
-            |last, link| {
-                let is_later = |l: &Link<'_>| l.arrival <= start && last.is_none_or(|last| last.arrival <= l.arrival);
-                link.filter(is_later).or(last)
-            },
-        );
-        last.unwrap_or(Link { arrival: start, via: Edge::Order, next: Target::Unknown })
-    }
-
-    /// The last need of a piece's slice, apart from the order of its line.
-    fn find_last_need(&self, piece_id: PieceId) -> Option<Link<'d>> {
-        let (piece, slice) = (self.piece(piece_id), self.deps.lines.slice(piece_id));
-        match piece.activity {
-            Activity::Op if slice.correlation == NO_NODE => {
-                let ready = slice.start - self.deps.store.queue_wait_ns(slice);
-                Some(Link { arrival: ready, via: Edge::Ready, next: Target::Root(ready) })
-            }
-            Activity::Op => {
-                let op = self.deps.correlated(piece_id).filter(|by| *by != piece_id);
-                let parked = op.and_then(|by| {
-                    let wait = self.deps.parked(slice.correlation, self.deps.lines.slice(by).start, slice.start)?;
-                    Some(Link { arrival: wait.end, via: Edge::Ready, next: Target::Parked(*wait, by) })
-                });
-                let op = op.map(|by| self.link_to_end(by, Edge::Ready));
-                let received = self.find_received_value(slice.correlation, slice.start);
-                op.into_iter().chain(received).chain(parked).max_by_key(|l| l.arrival)
-            }
-            Activity::Shard => {
-                let op = self.deps.started_by(slice.node, slice.start)?;
-                Some(Link { arrival: self.piece(op).start, via: Edge::Ready, next: Target::Start(op) })
-            }
-            activity if activity.is_device() => {
-                let launch = self.deps.correlated(piece_id);
-                let launched = launch.map(|l| self.piece(l).start.min(piece.start));
-                let by = launch.zip(launched);
-                let launch =
-                    by.map(|(launch, arrival)| Link { arrival, via: Edge::Launch, next: Target::Start(launch) });
-                let event = launched.and_then(|time| self.deps.awaited_by_stream(piece_id, time));
-                let event = event.map(|work| self.link_to_end(work, Edge::Sync)).filter(|l| l.arrival <= piece.start);
-                launch.into_iter().chain(event).max_by_key(|l| l.arrival)
-            }
-            _ => None,
-        }
-    }
-
-    /// The link to the value that a receiver got last, by a time.
-    fn find_received_value(&self, receiver: u32, time: i64) -> Option<Link<'d>> {
-        let (arrival, transfer) = self.deps.received_by(receiver, time)?;
-        Some(Link { arrival, via: Edge::Transfer, next: Target::Transfer(transfer, arrival) })
-    }
-
-    /// The link to what ended a thread's last wait between the work `order` and a piece.
-    fn find_wait_end(&self, piece_id: PieceId, order: Option<u32>) -> Option<Link<'d>> {
-        let line = self.deps.lines.line(piece_id.line);
-        (order.map_or(0, |o| o + 1)..piece_id.piece).rev().find_map(|piece| {
-            let wait = PieceId { piece, ..piece_id };
-            match line.pieces[piece as usize].activity {
-                Activity::Sync => {
-                    let link = self.link_to_end(self.deps.awaited_by_host(wait)?, Edge::Sync);
-                    (link.arrival > self.piece(wait).start).then_some(link)
-                }
-                Activity::Asleep => {
-                    let waker = self.deps.thread(self.deps.lines.slice(wait).correlation)?;
-                    let arrival = self.piece(wait).end;
-                    let next = self.find_running(waker, arrival, Edge::Wake).filter(|_| waker != piece_id.line)?;
-                    Some(Link { arrival, via: Edge::Wake, next })
-                }
-                _ => None,
-            }
-        })
     }
 
     /// Explains the time from a need's arrival to a piece's start: by the line's waits before `end_piece`, else by the
@@ -352,7 +186,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         let piece = match link.next {
             Target::Start(launch) if link.via == Edge::Launch => Some(launch),
             Target::Run(piece, ..) if link.via != Edge::Order => Some(piece),
-            Target::Transfer(transfer, _) => self.find_send(transfer),
+            Target::Transfer(transfer, _) => self.needs().find_send(transfer),
             _ => None,
         };
         piece.map(|piece_id| self.deps.lines.slice(piece_id).id)
@@ -363,19 +197,19 @@ impl<'d, 'a> Walk<'d, 'a> {
     fn find_late_launch(&self, piece_id: PieceId, from: i64) -> Option<(i64, SliceId)> {
         let (work, launch) = (self.deps.lines.slice(piece_id), self.deps.correlated(piece_id)?);
         let launch = self.deps.lines.slice(launch);
-        let is_late = self.piece(piece_id).start == work.start && launch.end > from;
+        let is_late = self.deps.lines.piece(piece_id).start == work.start && launch.end > from;
         is_late.then_some((launch.end.min(work.start), launch.id))
     }
 
     /// Explains a piece that ran until a time, back to its start or to the end of a wait inside it.
     fn explain_run(&mut self, piece_id: PieceId, until: i64, via: Edge, blocked: &mut PieceId) -> Target<'d> {
-        let piece = self.piece(piece_id);
+        let piece = self.deps.lines.piece(piece_id);
         if piece.activity.is_wait() {
             return self.explain_wait(piece_id, until);
         }
         // A flow may begin after the piece's end, where no slice was recorded.
         self.push_part(piece.end.min(until), PartKind::Untraced, piece_id.line, *blocked);
-        if let Some(link) = self.find_wait_inside(piece_id, until) {
+        if let Some(link) = self.needs().find_wait_inside(piece_id, until) {
             self.push_part(link.arrival, PartKind::Runs(piece_id, via), piece_id.line, *blocked);
             *blocked = piece_id;
             return link.next;
@@ -384,36 +218,14 @@ impl<'d, 'a> Walk<'d, 'a> {
         Target::Start(piece_id)
     }
 
-    /// The link to what a piece of work waited for while it ran: a peer, a copy or a value.
-    fn find_wait_inside(&self, piece_id: PieceId, until: i64) -> Option<Link<'d>> {
-        let (piece, slice) = (self.piece(piece_id), self.deps.lines.slice(piece_id));
-        let inside = |time: i64| time > piece.start && time <= until.min(piece.end);
-        match piece.activity {
-            Activity::Collective => {
-                let last = self.deps.exchanges.last_peer(piece_id)?;
-                let arrival = self.piece(last).start;
-                inside(arrival).then_some(Link { arrival, via: Edge::Peer, next: Target::Start(last) })
-            }
-            Activity::Launch => {
-                // Copies may block; a kernel that ends before its launch returns does not.
-                let work =
-                    self.deps.correlated(piece_id).filter(|work| self.piece(*work).activity == Activity::Copy)?;
-                let link = self.link_to_end(work, Edge::Sync);
-                inside(link.arrival).then_some(link)
-            }
-            Activity::Op => self.find_received_value(slice.node, until).filter(|link| inside(link.arrival)),
-            _ => None,
-        }
-    }
-
     /// Explains a thread's wait until a time.
     fn explain_wait(&mut self, piece_id: PieceId, until: i64) -> Target<'d> {
         let after = PieceId { piece: piece_id.piece + 1, ..piece_id };
         let line = self.deps.lines.line(piece_id.line);
         // The wait and the next piece on the line have the same need, so the need of the next piece is searched.
         let order = line.work_before(piece_id.piece);
-        let order_link = order.map(|piece| self.link_to_piece(PieceId { piece, ..piece_id }));
-        let wait_link = self.find_wait_end(after, order).filter(|l| l.arrival <= until);
+        let order_link = order.map(|piece| self.needs().link_to_piece(PieceId { piece, ..piece_id }));
+        let wait_link = self.needs().find_wait_end(after, order).filter(|l| l.arrival <= until);
         let unknown = Link { arrival: until, via: Edge::Order, next: Target::Unknown };
         let link = wait_link.or(order_link).unwrap_or(unknown);
         self.explain_delay(piece_id, after.piece, &link);
@@ -444,9 +256,10 @@ impl<'d, 'a> Walk<'d, 'a> {
         let step = deps.steps.last_ended_step(deps.store, line, time);
         let flow = deps.last_arrived_flow(line, time);
         let piece = deps.lines.line(line).row_before(time).map(|piece| PieceId { line, piece });
-        let ended = |piece_id: &PieceId| self.piece(*piece_id).end.min(time);
-        let work = piece
-            .filter(|piece_id| self.piece(*piece_id).activity.is_work() && flow.is_none_or(|f| f.to < ended(piece_id)));
+        let ended = |piece_id: &PieceId| self.deps.lines.piece(*piece_id).end.min(time);
+        let work = piece.filter(|piece_id| {
+            self.deps.lines.piece(*piece_id).activity.is_work() && flow.is_none_or(|f| f.to < ended(piece_id))
+        });
         if let Some(flow) = flow.filter(|f| step.is_none_or(|(_, step)| step.end <= f.to) && work.is_none()) {
             return self.follow_message(flow, blocked);
         }
@@ -471,11 +284,6 @@ impl<'d, 'a> Walk<'d, 'a> {
         Target::Sent(flow.from_line, flow.from)
     }
 
-    /// The `_Send` of a transfer.
-    fn find_send(&self, transfer: &Transfer) -> Option<PieceId> {
-        self.deps.started_by(transfer.sender, transfer.sent.or(transfer.left)?)
-    }
-
     /// Explains a value back to its `_Send`, or, if no `_Send` is recorded, to the time at which it was enqueued or
     /// left.
     fn follow_transfer(&mut self, transfer: &'d Transfer, unblocked: i64, blocked: PieceId) -> Target<'d> {
@@ -486,7 +294,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         let transit_cause = if process_of(from) == process_of(to) { Cause::Dma } else { Cause::Network };
         let arrived = transfer.arrived.unwrap_or(unblocked);
         let left = transfer.sent.or(transfer.left);
-        let send = self.find_send(transfer);
+        let send = self.needs().find_send(transfer);
         let sender = send.map(|piece_id| deps.lines.slice(piece_id).id);
         self.push_part(arrived, PartKind::Idle(Cause::Dispatch, sender), to, blocked);
         let Some(left) = left else { return Target::Unknown };

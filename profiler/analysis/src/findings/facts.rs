@@ -5,6 +5,7 @@ use crate::critical::{CriticalPath, PathKind, Segment};
 use crate::ops::OpRow;
 use crate::stragglers::Stragglers;
 use crate::threads::ThreadTimes;
+use crate::whatif::WhatIf;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use text::duration;
@@ -38,6 +39,8 @@ pub struct Finding {
 /// The input of the rules.
 pub(crate) struct Facts<'a> {
     pub store: &'a Store,
+    /// Replays of the paths' work, if there is not too much of it.
+    pub what_if: Option<&'a WhatIf<'a, 'a>>,
     pub range: Range<i64>,
     pub paths: &'a [CriticalPath],
     pub ops: &'a [OpRow],

@@ -6,6 +6,7 @@ use crate::activity::{Activities, Activity};
 use crate::critical::{PathKind, Segment};
 use crate::ops::OpRow;
 use crate::stalls::cause::{Advice, Cause};
+use crate::whatif::Candidate;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use text::duration;
@@ -60,11 +61,29 @@ fn finding(facts: &Facts<'_>, (title, advice): (&str, Advice), mut segments: Vec
     let time: i64 = segments.iter().map(|s| s.dur()).sum();
     let range = segments.first().map_or(0..0, |longest| longest.start..longest.end);
     let mut found = facts.finding(title, time, range, evidence_slices(facts.store, &segments));
+    if let Some(what_if) = facts.what_if && let Some(c) = candidate(segments[0].kind) {
+        eprintln!("WHATIF {title}: path {} replay {}", duration(time), duration(what_if.saves_ns(c)));
+    }
     let location =
         segments.first().map_or_else(String::new, |longest| locate_longest(facts.store, longest, segments.len()));
     let (what, time, share) = (advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
     found.text = format!("{what}: {time}, {share:.1} % of the critical path.{location} {}", advice.remedy);
     found
+}
+
+/// The change that does away with segments of a kind.
+fn candidate(kind: PathKind) -> Option<Candidate<'static>> {
+    use Activity as A;
+    Some(match kind {
+        PathKind::Copy => Candidate::Without(&[A::Copy]),
+        PathKind::Collective => Candidate::Without(&[A::Collective]),
+        PathKind::Launch => Candidate::Without(&[A::Launch]),
+        PathKind::Input => Candidate::Without(&[A::Input]),
+        PathKind::Memory => Candidate::Without(&[A::Memory]),
+        PathKind::Host => Candidate::Without(&[A::Host, A::HostOp, A::Enclosing, A::Call]),
+        PathKind::Stall(Cause::Synchronisation) => Candidate::WithoutHostWaits,
+        _ => return None,
+    })
 }
 
 /// Returns the sentence that locates the longest segment: ` The longest of 12, 3.4 ms, at `f` on main.`
