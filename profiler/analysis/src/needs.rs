@@ -26,6 +26,8 @@ pub(crate) enum Edge {
     Wake,
     /// The piece came last to a collective.
     Peer,
+    /// The piece handed its thread's work to another thread.
+    Call,
 }
 
 /// The event by which a need arrived.
@@ -55,8 +57,15 @@ pub(crate) struct Link<'a> {
     pub next: Target<'a>,
 }
 
-/// The most needs that a piece has when it begins.
-pub(crate) const MAX_NEEDS: usize = 7;
+/// The needs of a piece that had arrived when it began.
+pub(crate) struct StartNeeds<'a> {
+    /// The work before it on its line.
+    pub order: Option<Link<'a>>,
+    /// What ended the thread's last wait since that work.
+    pub wait: Option<Link<'a>>,
+    /// A flow, gradients, and up to three needs of its slice.
+    pub others: [Option<Link<'a>>; 5],
+}
 
 /// Finds needs in the dependency index.
 #[derive(Clone, Copy)]
@@ -101,17 +110,17 @@ impl<'d> Needs<'d, '_> {
     pub(crate) fn find_last_arrival(self, piece_id: PieceId) -> Link<'d> {
         let start = self.piece(piece_id).start;
         // Of links that arrive at the same time, the later one wins, since it says more than the order of the line.
-        let last = self
-            .of_start(piece_id)
+        let needs = self.of_start(piece_id);
+        let [flow, gradients, others @ ..] = needs.others;
+        let last = [needs.order, flow, gradients, needs.wait]
             .into_iter()
+            .chain(others)
             .flatten()
             .reduce(|last, link| if last.arrival <= link.arrival { link } else { last });
         last.unwrap_or(Link { arrival: start, via: Edge::Order, next: Target::Unknown })
     }
 
-    /// The needs of a piece that had arrived when it began: of its line, of a flow, of gradients, of its thread's waits
-    /// and of its slice.
-    pub(crate) fn of_start(self, piece_id: PieceId) -> [Option<Link<'d>>; MAX_NEEDS] {
+    pub(crate) fn of_start(self, piece_id: PieceId) -> StartNeeds<'d> {
         let line = self.0.lines.line(piece_id.line);
         let start = self.piece(piece_id).start;
         let order = line.work_before(piece_id.piece);
@@ -128,10 +137,13 @@ impl<'d> Needs<'d, '_> {
             None
         };
         let gradients_link = self.find_gradients(piece_id.line, idle_since, start);
-        let wait_link = self.find_wait_end(piece_id, order);
+        let arrived = |link: Option<Link<'d>>| link.filter(|link| link.arrival <= start);
         let [first, second, third] = of_slice;
-        [order_link, flow_link, gradients_link, wait_link, first, second, third]
-            .map(|link| link.filter(|link| link.arrival <= start))
+        StartNeeds {
+            order: arrived(order_link),
+            wait: arrived(self.find_wait_end(piece_id, order)),
+            others: [flow_link, gradients_link, first, second, third].map(arrived),
+        }
     }
 
     /// The link between a thread that asks for gradients and the thread that computes them, where a line of either that
@@ -143,7 +155,7 @@ impl<'d> Needs<'d, '_> {
         }
         let caller = autograd.called_by(lines, line, idle_since, time)?;
         let arrival = self.piece(caller).end.min(time);
-        Some(Link { arrival, via: Edge::Flow, next: Target::Run(caller, arrival, Edge::Flow) })
+        Some(Link { arrival, via: Edge::Call, next: Target::Run(caller, arrival, Edge::Call) })
     }
 
     /// The needs of a piece's slice, apart from the order of its line, on which nothing ran since `idle_since`.

@@ -24,6 +24,11 @@ pub(crate) trait Change: Sync {
     /// The factor of a piece's own time.
     fn factor(&self, piece_id: PieceId) -> f64;
 
+    /// The factor of what passed between the last need of a piece and its start.
+    fn delay_factor(&self, _piece_id: PieceId) -> f64 {
+        1.0
+    }
+
     /// Whether hosts go on without waiting for devices.
     fn skips_host_waits(&self) -> bool {
         false
@@ -107,25 +112,23 @@ impl Replay {
         Some(replay)
     }
 
-    /// The time at which a piece would end.
-    pub(crate) fn end_of(&self, piece_id: PieceId, change: &dyn Change) -> i64 {
-        let last = self.first_rows[piece_id.line as usize] + piece_id.piece;
+    /// The time at which the last of these pieces would end.
+    pub(crate) fn end_of(&self, last: &[PieceId], change: &dyn Change) -> i64 {
         let mut times: Vec<(i64, i64)> = self.rows.iter().map(|row| (row.start, row.end)).collect();
         for (row, is_end) in &self.events {
             let recorded = &self.rows[*row as usize];
             if *is_end {
                 times[*row as usize].1 = self.end(*row, recorded, &times, change);
-                if *row == last {
-                    break;
-                }
             } else {
                 let begin = if *row == 0 { 0 } else { self.rows[*row as usize - 1].needs_end };
                 let needs = &self.needs[begin as usize..recorded.needs_end as usize];
                 let last_arrival = needs.iter().map(|need| self.arrival(need, &times, change)).max();
-                times[*row as usize].0 = last_arrival.map_or(recorded.start, |arrival| arrival + recorded.delay);
+                let delay = || scale(recorded.delay, change.delay_factor(recorded.id));
+                times[*row as usize].0 = last_arrival.map_or(recorded.start, |arrival| arrival + delay());
             }
         }
-        times[last as usize].1
+        let row = |id: &PieceId| (self.first_rows[id.line as usize] + id.piece) as usize;
+        last.iter().map(|piece_id| times[row(piece_id)].1).max().unwrap_or(0)
     }
 
     fn arrival(&self, need: &Need, times: &[(i64, i64)], change: &dyn Change) -> i64 {
@@ -133,10 +136,7 @@ impl Replay {
         match need.anchor {
             Anchor::Start => start + need.offset,
             Anchor::End => end + need.offset,
-            Anchor::Inside => {
-                let factor = change.factor(self.rows[need.piece as usize].id);
-                start + (need.offset as f64 * factor) as i64
-            }
+            Anchor::Inside => start + scale(need.offset, change.factor(self.rows[need.piece as usize].id)),
         }
     }
 
@@ -146,15 +146,18 @@ impl Replay {
             return start;
         }
         let factor = change.factor(recorded.id);
-        let scaled = |ns: i64| if factor == 1.0 { ns } else { (ns as f64 * factor) as i64 };
         match self.inside.get(&row) {
             Some((need, arrived)) => {
                 let arrival = self.arrival(need, times, change);
-                start.max(arrival) + scaled(recorded.end - arrived)
+                start.max(arrival) + scale(recorded.end - arrived, factor)
             }
-            None => start + scaled(recorded.end - recorded.start),
+            None => start + scale(recorded.end - recorded.start, factor),
         }
     }
+}
+
+fn scale(ns: i64, factor: f64) -> i64 {
+    if factor == 1.0 { ns } else { (ns as f64 * factor) as i64 }
 }
 
 /// Starts and ends in order of time. At one time pieces end before others begin; a piece without duration ends after it
@@ -169,28 +172,39 @@ fn events(rows: &[Row]) -> Vec<(u32, bool)> {
     events.into_iter().map(|(_, order, index)| (index, order != 1)).collect()
 }
 
-/// The shortest time from a launch to the work's start on each device's line.
-fn launch_latencies(deps: &Deps<'_>) -> Vec<i64> {
-    let latency = |line: u32| {
-        let pieces = &deps.lines.line(line).pieces;
-        let starts = (0..).zip(pieces).filter_map(|(piece, p)| {
-            let launch = deps.correlated(PieceId { line, piece })?;
-            Some(p.start - deps.lines.piece(launch).start).filter(|latency| *latency >= 0)
-        });
-        starts.min().unwrap_or(0)
+/// The shortest times from a launch to the work's start on a device's line: from the start of the launching call to
+/// work that began meanwhile, and from its end to work that began later.
+#[derive(Clone, Copy, Default)]
+struct Latencies {
+    from_start: Option<i64>,
+    from_end: Option<i64>,
+}
+
+fn launch_latencies(deps: &Deps<'_>) -> Vec<Latencies> {
+    let latencies = |line: u32| {
+        let mut shortest = Latencies::default();
+        let is_device = deps.lines.line(line).kind == LineKind::Device;
+        let pieces = deps.lines.line(line).pieces.iter().filter(|_| is_device);
+        for (piece, p) in (0..).zip(pieces) {
+            let Some(launch) = deps.correlated(PieceId { line, piece }).map(|call| deps.lines.slice(call)) else {
+                continue;
+            };
+            let (latency, least) = match p.start - launch.end {
+                latency @ 0.. => (latency, &mut shortest.from_end),
+                _ => (p.start - launch.start, &mut shortest.from_start),
+            };
+            *least = Some(least.map_or(latency, |least| least.min(latency))).filter(|latency| *latency >= 0);
+        }
+        shortest
     };
-    let is_device = |line: u32| deps.lines.line(line).kind == LineKind::Device;
-    (0..deps.lines.lines.len() as u32)
-        .into_par_iter()
-        .map(|line| if is_device(line) { latency(line) } else { 0 })
-        .collect()
+    (0..deps.lines.lines.len() as u32).into_par_iter().map(latencies).collect()
 }
 
 struct Builder<'b, 'd, 'a> {
     deps: &'d Deps<'a>,
     needs: Needs<'d, 'a>,
     first_rows: &'b [u32],
-    latencies: Vec<i64>,
+    latencies: Vec<Latencies>,
 }
 
 type LineRows = (Vec<Row>, Vec<Need>, Vec<(u32, (Need, i64))>);
@@ -222,8 +236,7 @@ impl<'d> Builder<'_, 'd, '_> {
                     inside.push((self.row(id), (need, link.arrival)));
                 }
             }
-            let is_host_wait =
-                p.activity == Activity::Sync && self.deps.lines.line(line).kind != LineKind::Device;
+            let is_host_wait = p.activity == Activity::Sync && self.deps.lines.line(line).kind != LineKind::Device;
             rows.push(Row { start: p.start, end: p.end, id, delay, needs_end: needs.len() as u32, is_host_wait });
         }
         (rows, needs, inside)
@@ -244,15 +257,21 @@ impl<'d> Builder<'_, 'd, '_> {
     /// The needs of a piece's start, apart from the line's order and the waits in it.
     fn of_start(&self, piece_id: PieceId) -> impl Iterator<Item = Link<'d>> {
         let is_work = self.deps.lines.piece(piece_id).activity.is_work();
-        let links = if is_work { self.needs.of_start(piece_id) } else { [None; _] };
-        let start = self.deps.lines.piece(piece_id).start;
-        let latency = self.latencies[piece_id.line as usize];
-        links.into_iter().flatten().filter_map(move |link| match (link.via, link.next) {
-            (Edge::Order | Edge::Wake, _) => None,
-            // A device begins no sooner after a launch than it ever did.
-            (Edge::Launch, Target::Start(_)) => Some(Link { arrival: (link.arrival + latency).min(start), ..link }),
-            _ => Some(link),
+        let links = if is_work { self.needs.of_start(piece_id).others } else { [None; _] };
+        links.into_iter().flatten().map(move |link| match link.next {
+            Target::Start(launch) if link.via == Edge::Launch => self.launch(piece_id, launch, link),
+            _ => link,
         })
+    }
+
+    /// The need of a device's work for its launch: it begins no sooner after it than any work ever did.
+    fn launch(&self, work: PieceId, launch: PieceId, link: Link<'d>) -> Link<'d> {
+        let (start, latencies) = (self.deps.lines.piece(work).start, self.latencies[work.line as usize]);
+        let (link, latency) = match self.needs.link_to_end(launch, Edge::Launch) {
+            ended if ended.arrival <= start => (ended, latencies.from_end),
+            _ => (link, latencies.from_start),
+        };
+        Link { arrival: (link.arrival + latency.unwrap_or(0)).min(start), ..link }
     }
 
     /// What a piece waits for while it runs.
@@ -294,7 +313,7 @@ impl<'d> Builder<'_, 'd, '_> {
         let row = deps.steps.row(deps.store, process, deps.store.step_id_of(slice)?, slice.start)?;
         let step = deps.store.steps().get(row as usize)?;
         let (before, _) = deps.steps.last_ended_step(deps.store, step.slice.track, step.start)?;
-        let (_, (LastAct::Piece(last) | LastAct::Wait(_, last))) = deps.steps.last_act(before)?;
+        let (_, LastAct::Piece(last) | LastAct::Wait(_, last)) = deps.steps.last_act(before)?;
         Some(last)
     }
 }

@@ -315,6 +315,7 @@ impl<'d, 'a> Walk<'d, 'a> {
 fn delay_cause(kind: LineKind, via: Edge, late_ns: i64) -> Option<Cause> {
     match (kind, via) {
         (_, Edge::Launch) => Some(Cause::Launch),
+        (_, Edge::Call) => Some(Cause::WakeUp),
         (LineKind::Host, Edge::Order | Edge::Sync | Edge::Wake) => None,
         (_, Edge::Sync) => Some(Cause::Synchronisation),
         (LineKind::Device, Edge::Order) if late_ns > QUEUED_GAP_NS => Some(Cause::Unexplained),

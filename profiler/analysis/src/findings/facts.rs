@@ -26,7 +26,7 @@ pub struct Finding {
     pub title: String,
     /// The problem and its remedy, in one or two sentences.
     pub text: String,
-    /// The time that the change would save at most, ns over all steps.
+    /// The time that the change would save, ns over all steps: as replayed, or at most the problem's time on the path.
     pub saves_ns: i64,
     /// `saves_ns` as a share of the critical path, 0..=1.
     pub share: f64,
@@ -68,12 +68,25 @@ impl Facts<'_> {
         Finding { title: title.to_owned(), text: String::new(), saves_ns, share, range, slices }
     }
 
+    /// Returns the sentence that says how long a step takes with a change that saves `saves_ns` in all, and how long
+    /// without.
+    pub(super) fn outcome(&self, change: &str, saves_ns: i64) -> String {
+        let n_steps = self.n_steps().max(1);
+        let step = |ns: i64| duration(ns / n_steps);
+        let (before, after) = (step(self.path_ns()), step(self.path_ns() - saves_ns));
+        let what = if self.has_steps() { "a step" } else { "the program" };
+        format!(" Replayed {change}, {what} takes {after} instead of {before}.")
+    }
+
+    fn n_steps(&self) -> i64 {
+        self.paths.iter().filter_map(|p| p.step_id).collect::<FxHashSet<u32>>().len() as i64
+    }
+
     /// Returns a total time as text, per step if the paths are those of several steps.
     pub(super) fn per_step(&self, ns: i64) -> String {
-        let steps: FxHashSet<u32> = self.paths.iter().filter_map(|p| p.step_id).collect();
-        match steps.len() {
+        match self.n_steps() {
             0 | 1 => duration(ns),
-            n => format!("{} a step", duration(ns / n as i64)),
+            n => format!("{} a step", duration(ns / n)),
         }
     }
 }

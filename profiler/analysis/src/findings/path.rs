@@ -17,20 +17,47 @@ use trace_store::Store;
 /// launch the work, or the call itself, waited for something else.
 const LONG_LAUNCH_NS: i64 = 1_000_000;
 
+/// The least share of the critical path at which one function of the host's code is a finding of its own.
+const MIN_FUNCTION_SHARE: f64 = 0.05;
+
+/// The segments of one finding: kind, group, and for a function of the host's code its site.
+type Key = (PathKind, SegmentGroup, Option<u32>);
+
 pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let activities = Activities::new(facts.store);
-    let mut groups: FxHashMap<(PathKind, SegmentGroup), Vec<&Segment>> = FxHashMap::default();
+    let mut groups: FxHashMap<Key, Vec<&Segment>> = FxHashMap::default();
     for segment in facts.paths.iter().flat_map(|p| &p.segments) {
         let group = group_of(facts.store, &activities, segment);
-        let kind = if group == SegmentGroup::LongCall { PathKind::Launch } else { segment.kind };
-        groups.entry((kind, group)).or_default().push(segment);
+        let kind = match segment.kind {
+            _ if group == SegmentGroup::LongCall => PathKind::Launch,
+            PathKind::Host if facts.what_if.is_some_and(|what_if| what_if.is_launching(segment)) => PathKind::Launch,
+            kind => kind,
+        };
+        let slice = segment.slice.filter(|_| kind == PathKind::Host).and_then(|id| facts.store.slice(id));
+        groups.entry((kind, group, slice.map(|slice| slice.site))).or_default().push(segment);
     }
+    merge_small_functions(facts, &mut groups);
     let (has_steps, has_scheduling) = (facts.has_steps(), has_scheduling(facts.store));
-    let group_finding =
-        |((kind, group), segments)| Some(finding(facts, texts_of(kind, group, has_steps, has_scheduling)?, segments));
-    let mut found: Vec<Finding> = groups.into_iter().filter_map(group_finding).collect();
+    let mut found: Vec<Finding> = groups
+        .into_iter()
+        .filter_map(|(key, segments)| {
+            Some(finding(facts, key, texts_of(key.0, key.1, has_steps, has_scheduling)?, segments))
+        })
+        .collect();
     found.extend(facts.ops.iter().filter_map(|op| slow_op(facts, op)));
     found
+}
+
+/// Joins the functions of the host's code that take little of the path.
+fn merge_small_functions(facts: &Facts<'_>, groups: &mut FxHashMap<Key, Vec<&Segment>>) {
+    let least_ns = (facts.path_ns() as f64 * MIN_FUNCTION_SHARE) as i64;
+    let is_small = |key: &Key, segments: &mut Vec<&Segment>| {
+        key.2.is_some() && segments.iter().map(|segment| segment.dur()).sum::<i64>() < least_ns
+    };
+    let small: Vec<(Key, Vec<&Segment>)> = groups.extract_if(is_small).collect();
+    for ((kind, group, _), segments) in small {
+        groups.entry((kind, group, None)).or_default().extend(segments);
+    }
 }
 
 fn group_of(store: &Store, activities: &Activities<'_>, segment: &Segment) -> SegmentGroup {
@@ -56,32 +83,37 @@ fn has_scheduling(store: &Store) -> bool {
     store.sites().iter().any(|site| site.category == Category::OffCpu)
 }
 
-fn finding(facts: &Facts<'_>, (title, advice): (&str, Advice), mut segments: Vec<&Segment>) -> Finding {
+fn finding(facts: &Facts<'_>, key: Key, (title, advice): (&str, Advice), mut segments: Vec<&Segment>) -> Finding {
     segments.sort_by_key(|s| (Reverse(s.dur()), s.start));
     let time: i64 = segments.iter().map(|s| s.dur()).sum();
     let range = segments.first().map_or(0..0, |longest| longest.start..longest.end);
-    let mut found = facts.finding(title, time, range, evidence_slices(facts.store, &segments));
-    if let Some(what_if) = facts.what_if && let Some(c) = candidate(segments[0].kind) {
-        eprintln!("WHATIF {title}: path {} replay {}", duration(time), duration(what_if.saves_ns(c)));
-    }
+    let replayed = facts.what_if.zip(candidate(key)).map(|(what_if, (change, _))| what_if.saves_ns(change));
+    let saves_ns = replayed.unwrap_or(time);
+    let mut found = facts.finding(title, saves_ns, range, evidence_slices(facts.store, &segments));
     let location =
         segments.first().map_or_else(String::new, |longest| locate_longest(facts.store, longest, segments.len()));
-    let (what, time, share) = (advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
-    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{location} {}", advice.remedy);
+    let (what, share) = (advice.problem.text(facts.has_steps()), time as f64 * 100.0 / facts.path_ns().max(1) as f64);
+    let change = candidate(key).filter(|_| replayed.is_some());
+    let outcome = change.map_or_else(String::new, |(_, change)| facts.outcome(change, found.saves_ns));
+    let time = facts.per_step(time);
+    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{location}{outcome} {}", advice.remedy);
     found
 }
 
-/// The change that does away with segments of a kind.
-fn candidate(kind: PathKind) -> Option<Candidate<'static>> {
+/// The change that does away with the segments of a finding, and its words.
+fn candidate((kind, group, site): Key) -> Option<(Candidate<'static>, &'static str)> {
     use Activity as A;
-    Some(match kind {
-        PathKind::Copy => Candidate::Without(&[A::Copy]),
-        PathKind::Collective => Candidate::Without(&[A::Collective]),
-        PathKind::Launch => Candidate::Without(&[A::Launch]),
-        PathKind::Input => Candidate::Without(&[A::Input]),
-        PathKind::Memory => Candidate::Without(&[A::Memory]),
-        PathKind::Host => Candidate::Without(&[A::Host, A::HostOp, A::Enclosing, A::Call]),
-        PathKind::Stall(Cause::Synchronisation) => Candidate::WithoutHostWaits,
+    Some(match (kind, site) {
+        (PathKind::Copy, _) => (Candidate::WithoutCopies, "without copies"),
+        (PathKind::Collective, _) => (Candidate::Without(&[A::Collective]), "without them"),
+        (PathKind::Launch, _) if group == SegmentGroup::LongCall => {
+            (Candidate::Without(&[A::Launch]), "without such calls")
+        }
+        (PathKind::Launch, _) => (Candidate::Captured, "with everything launched at once, as from a captured graph"),
+        (PathKind::Input, _) => (Candidate::Without(&[A::Input]), "with its input there"),
+        (PathKind::Memory, _) => (Candidate::Without(&[A::Memory]), "without these calls"),
+        (PathKind::Host, Some(site)) => (Candidate::Scaled(site, 0.0), "without it"),
+        (PathKind::Stall(Cause::Synchronisation), _) => (Candidate::WithoutHostWaits, "without such calls"),
         _ => return None,
     })
 }
@@ -136,7 +168,10 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     };
     let range = longest.start..longest.end;
     let title = format!("slow {}", op.category);
-    let mut found = facts.finding(&title, op.critical_ns / 2, range, evidence_slices(facts.store, &segments));
+    let site = facts.store.slice(longest.slice?)?.site;
+    let replayed = facts.what_if.map(|what_if| what_if.saves_ns(Candidate::Scaled(site, 0.5)));
+    let saves_ns = replayed.unwrap_or(op.critical_ns / 2);
+    let mut found = facts.finding(&title, saves_ns, range, evidence_slices(facts.store, &segments));
     found.text = format!(
         "{what} {:.1} % of the critical path in {} {times}; a 2× speed-up would save {}.",
         op.critical_ns as f64 * 100.0 / total,
