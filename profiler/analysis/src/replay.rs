@@ -317,3 +317,6 @@ impl<'d> Builder<'_, 'd, '_> {
         Some(last)
     }
 }
+
+#[cfg(test)]
+mod tests;
