@@ -96,6 +96,9 @@ fn print(page: Page, store: &Store, analysis: &Analysis) {
     print_times(page, analysis);
     print_ops(page, analysis);
     counters::table(analysis).iter().for_each(|table| page.table(table));
+    if !analysis.kernels.is_empty() {
+        page.table(&torch::kernels_table(&analysis.kernels));
+    }
     if !analysis.modules.is_empty() {
         page.table(&torch::modules_table(&analysis.modules));
     }

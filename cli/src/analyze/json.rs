@@ -31,6 +31,7 @@ pub(super) fn to_json(store: &Store, analysis: &Analysis) -> Value {
         "devices": devices(store, analysis),
         "ops": ops(analysis),
         "scopes": scopes(analysis),
+        "kernels": torch::kernels_json(&analysis.kernels),
         "modules": torch::modules_json(&analysis.modules),
         "op_shapes": torch::shapes_json(&analysis.op_shapes),
         "counters": counters::totals_json(&analysis.counted),

@@ -1,6 +1,7 @@
 //! Modules, and ops by the shapes of their inputs, as `analyze` prints them.
 
 use serde_json::{Value, json};
+use trace_analysis::kernels::KernelKindRow;
 use trace_analysis::torch::{ModuleCost, ModuleRow, OpShapeRow};
 
 use super::roofline::rate;
@@ -88,6 +89,20 @@ pub fn shapes_table(rows: &[OpShapeRow]) -> Table {
             text::duration(row.self_device_ns),
             speed,
         ]);
+    }
+    table
+}
+
+pub fn kernels_json(rows: &[KernelKindRow]) -> Vec<Value> {
+    rows.iter().map(|row| json!({ "kind": row.kind.name(), "count": row.count, "ns": row.ns })).collect()
+}
+
+pub fn kernels_table(rows: &[KernelKindRow]) -> Table {
+    let total: i64 = rows.iter().map(|row| row.ns).sum();
+    let mut table = Table::new(["kernels by kind", "count", "total", "share"]);
+    for row in rows {
+        let share = row.ns as f64 * 100.0 / total.max(1) as f64;
+        table.row([row.kind.name().into(), text::count(row.count), text::duration(row.ns), format!("{share:.1} %")]);
     }
     table
 }

@@ -8,7 +8,7 @@
 //! 4. `walk`: the backward walk through last-arriving predecessors. [`stalls`](mod@stalls) walks gaps, [`critical`]
 //!    walks steps.
 //! 5. `disjoint`: one path from the critical paths of steps that overlap.
-//! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`memory`], [`stragglers`],
+//! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`kernels`], [`memory`], [`stragglers`],
 //!    [`threads`]: tables.
 //! 7. [`findings`]: the changes to make first. [`report`]: the results of 4 to 7 together.
 //! 8. [`diff`]: the changes between two traces.
@@ -28,6 +28,7 @@ mod disjoint;
 pub mod findings;
 pub mod flame;
 mod intervals;
+pub mod kernels;
 mod launching;
 mod lines;
 pub mod memory;

@@ -5,6 +5,7 @@ use super::counters::CounterTotals;
 use super::critical::{self, CriticalPath};
 use super::deps::Deps;
 use super::findings::{Facts, Finding, findings};
+use super::kernels::{KernelKindRow, kernel_kinds};
 use super::memory::{DeviceMemory, memory_timelines};
 use super::ops::{self, OpRow, ScopeRow};
 use super::roofline::{Roofline, rooflines};
@@ -12,7 +13,7 @@ use super::stragglers::{self, Stragglers};
 use super::threads::{ThreadTimes, thread_times};
 use crate::stalls::{CauseTotal, Stall, by_cause, stalls_of, widen_to_steps};
 use crate::stats::{TrackUse, track_use};
-use crate::torch::{ModuleRow, OpShapeRow, modules_and_shapes};
+use crate::torch::{ModuleRow, OpShapeRow, torch_tables};
 use crate::whatif::WhatIf;
 use std::ops::Range;
 use trace_model::Step;
@@ -42,6 +43,8 @@ pub struct Analysis {
     pub rooflines: Vec<Roofline>,
     /// The table of name scopes.
     pub scopes: Vec<ScopeRow>,
+    /// The devices' work by kind.
+    pub kernels: Vec<KernelKindRow>,
     /// The tree of the model's modules, in traces of PyTorch that have them.
     pub modules: Vec<ModuleRow>,
     /// Ops by the shapes of their inputs, in traces of PyTorch that have them.
@@ -81,7 +84,7 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
     let stragglers = stragglers::find_stragglers(deps, &range);
     let devices = breakdown::device_breakdowns(deps, &range);
     let threads = thread_times(store, &range);
-    let (modules, op_shapes) = modules_and_shapes(store, &range);
+    let torch = torch_tables(store, &range);
     let what_if = WhatIf::new(deps, &paths);
     let facts = Facts {
         store,
@@ -98,8 +101,9 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
         breakdown: breakdown::compute_breakdown(deps, range.clone(), None),
         causes: by_cause(&stalls),
         scopes: ops::scope_table(store, range.clone(), &paths),
-        modules,
-        op_shapes,
+        kernels: kernel_kinds(store, &range, &torch.launchers),
+        modules: torch.modules,
+        op_shapes: torch.op_shapes,
         memory: memory_timelines(store),
         track_use: track_use(store, range.clone()),
         rooflines: rooflines(store, &range, &counted, &ops),

@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use trace_analysis::torch::{ModuleRow, OpShapeRow, modules_and_shapes};
+use trace_analysis::report::{Analysis, analyse};
+use trace_analysis::torch::{ModuleRow, OpShapeRow};
 use trace_store::{Store, StoreOptions};
 
 fn fixture(name: &str) -> String {
@@ -19,7 +20,8 @@ fn expected() -> Value {
 fn tables() -> (Vec<ModuleRow>, Vec<OpShapeRow>) {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     trace_formats::import::open(&[fixture("step.trace.json.gz").into()]).unwrap().read_all(&mut store).unwrap();
-    modules_and_shapes(&store, &store.range())
+    let all = analyse(&store, store.range());
+    (all.modules, all.op_shapes)
 }
 
 fn near(ours_ns: i64, theirs_us: f64) -> bool {
@@ -172,7 +174,7 @@ fn work_of_devices_is_the_modules_that_enqueued_it() {
     std::fs::write(&file, WITH_DEVICE).unwrap();
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     trace_formats::import::open(&[file]).unwrap().read_all(&mut store).unwrap();
-    let (modules, shapes) = modules_and_shapes(&store, &store.range());
+    let Analysis { modules, op_shapes: shapes, .. } = analyse(&store, store.range());
     let row = |name: &str| modules.iter().find(|row| row.name == name).unwrap();
     let linear = row("Linear_0");
     assert_eq!((linear.calls, linear.parent, linear.depth), (1, Some(0), 1));
@@ -187,6 +189,75 @@ fn work_of_devices_is_the_modules_that_enqueued_it() {
     assert_eq!((shape("aten::addmm").device_ns, shape("aten::addmm").self_device_ns), (70_000, 70_000));
     assert_eq!((shape("aten::mm").total_ns, shape("aten::mm").self_ns, shape("aten::mm").flop), (20_000, 15_000, 60.0));
     // The gradient's part of a range: its op is before the range, so that its module is not known.
-    let (modules, shapes) = modules_and_shapes(&store, &(110_000..175_000));
+    let Analysis { modules, op_shapes: shapes, .. } = analyse(&store, 110_000..175_000);
     assert!(modules.is_empty() && shapes.len() == 1, "{modules:?}");
+}
+
+fn h200(name: &str) -> std::path::PathBuf {
+    format!("{}/../../tests/data/h200/{name}", env!("CARGO_MANIFEST_DIR")).into()
+}
+
+fn unpacked(name: &str) -> Value {
+    let file = std::fs::File::open(h200(name)).unwrap();
+    serde_json::from_reader(flate2::read::GzDecoder::new(file)).unwrap()
+}
+
+fn analysed(name: &str) -> Analysis {
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    trace_formats::import::open(&[h200(name)]).unwrap().read_all(&mut store).unwrap();
+    analyse(&store, store.range())
+}
+
+/// What ops enqueued on a real device: PyTorch's own averages of the same recordings.
+#[test]
+fn device_times_are_those_of_pytorch() {
+    for name in ["gpt", "conv", "compiled", "graphs"] {
+        let mut ours: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+        for row in analysed(&format!("{name}.trace.json.gz")).op_shapes {
+            let sums = ours.entry(row.name).or_default();
+            *sums = (sums.0 + row.device_ns, sums.1 + row.self_device_ns);
+        }
+        let mut theirs: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+        for row in unpacked(&format!("{name}.averages.json.gz")).as_array().unwrap() {
+            let op = row[0].as_str().unwrap();
+            // Ops with shapes; it lists kernels and annotations as rows of their own.
+            if op.starts_with("aten::") && row[1] != "[]" {
+                let sums = theirs.entry(op.to_owned()).or_default();
+                *sums = (sums.0 + row[5].as_f64().unwrap(), sums.1 + row[6].as_f64().unwrap());
+            }
+        }
+        assert!(theirs.len() >= 10, "{name}: {}", theirs.len());
+        for (op, (total_us, self_us)) in &theirs {
+            let found = ours.get(op).copied().unwrap_or_default();
+            assert!(
+                near(found.0, *total_us) && near(found.1, *self_us),
+                "{name} {op}: {found:?}, not {total_us} {self_us}"
+            );
+        }
+    }
+}
+
+/// Categories of TraceLens that are the same kinds here, on the same recordings (`record/tracelens.py`).
+#[test]
+fn kernels_are_of_the_kinds_that_tracelens_finds() {
+    use trace_analysis::kernels::KernelKind as K;
+    let expected: Value = serde_json::from_str(&std::fs::read_to_string(h200("tracelens.json")).unwrap()).unwrap();
+    let kinds: &[(K, &[&str])] = &[
+        (K::MatrixProduct, &["GEMM"]),
+        (K::Convolution, &["CONV_fwd", "CONV_bwd"]),
+        (K::Normalization, &["NORM_fwd", "NORM_bwd"]),
+        (K::Optimizer, &["multi_tensor_apply"]),
+        (K::Compiled, &["triton"]),
+    ];
+    let mut n_compared = 0;
+    for (name, categories) in expected.as_object().unwrap() {
+        let kernels = analysed(&format!("{name}.trace.json.gz")).kernels;
+        for (kind, theirs) in kinds {
+            let us: f64 = theirs.iter().filter_map(|category| categories.get(*category)?.as_f64()).sum();
+            let ours = kernels.iter().find(|row| row.kind == *kind).map_or(0, |row| row.ns);
+            assert!(near(ours, us), "{name} {kind:?}: {ours} ns, not {us} us");
+            n_compared += usize::from(us > 0.0);
+        }
+    }
+    assert!(n_compared >= 9, "{n_compared}");
 }

@@ -13,14 +13,14 @@ mod scan;
 mod shapes;
 
 pub use modules::{ModuleCost, ModuleRow};
+pub(crate) use scan::TorchTables;
 pub use shapes::OpShapeRow;
 
 use std::ops::Range;
 use trace_store::Store;
 
-/// The modules in a range, each followed by those that it contains, and the ops by the shapes of their inputs, the most
-/// time on devices first, then on the host. Both are empty where the trace does not report them.
-#[must_use]
-pub fn modules_and_shapes(store: &Store, range: &Range<i64>) -> (Vec<ModuleRow>, Vec<OpShapeRow>) {
+/// The modules in a range, the ops by the shapes of their inputs, and who launched what. All are empty where the trace
+/// does not report them.
+pub(crate) fn torch_tables(store: &Store, range: &Range<i64>) -> TorchTables {
     scan::Scan::new(store, range).run()
 }

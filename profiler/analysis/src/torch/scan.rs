@@ -7,8 +7,9 @@
 use super::args::OpArgs;
 use super::device_time::DeviceTimes;
 use super::modules::{ModuleCost, ModuleRow, Modules};
-use super::shapes::{OpShapeRow, OpShapes};
+use super::shapes::{OpCost, OpShapeRow, OpShapes};
 use crate::activity::{Activities, Activity};
+use crate::kernels::Launchers;
 use crate::nesting::{self, Visit, inside_ns};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -17,6 +18,16 @@ use trace_store::{Store, Track};
 
 /// The name of a module's slice, in PyTorch's profiler.
 const MODULE: &str = "nn.Module: ";
+
+/// What one pass finds.
+pub(crate) struct TorchTables {
+    /// The modules, each followed by those that it contains.
+    pub modules: Vec<ModuleRow>,
+    /// The ops by the shapes of their inputs, the most time on devices first, then on the host.
+    pub op_shapes: Vec<OpShapeRow>,
+    /// The ops that launched a device's work.
+    pub launchers: Launchers,
+}
 
 /// The part that the slices of a site have.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +65,12 @@ enum Owner {
 /// An open slice.
 struct Open {
     site: u32,
+    is_op: bool,
+    /// What the op has cost so far.
+    cost: OpCost,
+    /// The ops that are directly in it, and the last of them.
+    n_ops: u32,
+    op: Option<(u32, u32, OpCost)>,
     /// Whose cost is what happens inside it.
     owner: Owner,
     /// The row of its op, and whether its operations are counted.
@@ -76,6 +93,8 @@ pub(super) struct Scan<'a> {
     /// Costs by process and number of the op whose gradient it is.
     gradients: Vec<((u32, i64), ModuleCost)>,
     gradient_rows: FxHashMap<(u32, i64), u32>,
+    /// The op that launched each piece of a device's work, by process and correlation of the call.
+    launchers: Launchers,
     /// The last op of each number: begin and owner.
     ops: FxHashMap<(u32, i64), (i64, Owner)>,
 }
@@ -95,12 +114,13 @@ impl<'a> Scan<'a> {
             outside: ModuleCost::default(),
             gradients: Vec::new(),
             gradient_rows: FxHashMap::default(),
+            launchers: Launchers::default(),
             ops: FxHashMap::default(),
         }
     }
 
     /// Visits all tracks of hosts. The rows of modules are empty where the trace names none.
-    pub(super) fn run(mut self) -> (Vec<ModuleRow>, Vec<OpShapeRow>) {
+    pub(super) fn run(mut self) -> TorchTables {
         let mut memory: FxHashMap<TrackId, Vec<(i64, i64)>> = FxHashMap::default();
         for event in self.store.memory().iter().filter(|event| self.range.contains(&event.time)) {
             memory.entry(event.track).or_default().push((event.time, event.bytes));
@@ -132,11 +152,11 @@ impl<'a> Scan<'a> {
                 Visit::Enter(slice) => {
                     let entered = self.enter(track.process, slice, &open);
                     open.push(entered);
-                    self.launch(track.process, slice, &open);
+                    self.launch(track.process, slice, &mut open);
                 }
                 Visit::Leave(slice, self_ns) => {
                     if let Some(left) = open.pop() {
-                        self.leave(slice, self_ns, &left);
+                        self.leave(slice, self_ns, left, open.last_mut());
                     }
                 }
             }
@@ -146,7 +166,17 @@ impl<'a> Scan<'a> {
     fn enter(&mut self, process: u32, slice: &SliceRef, open: &[Open]) -> Open {
         let outer = owner_of(open);
         let is_counted = open.last().is_some_and(|open| open.is_counted);
-        let mut entered = Open { site: slice.site, owner: outer, row: None, is_counted };
+        let is_op = self.roles.get(slice.site as usize) == Some(&Role::Op);
+        let mut entered = Open {
+            site: slice.site,
+            is_op,
+            cost: OpCost::default(),
+            n_ops: 0,
+            op: None,
+            owner: outer,
+            row: None,
+            is_counted,
+        };
         match self.roles.get(slice.site as usize) {
             Some(Role::Forward(name)) => {
                 entered.owner = match outer {
@@ -160,11 +190,7 @@ impl<'a> Scan<'a> {
                 }
             }
             Some(Role::Backward(name)) => entered.owner = Owner::Backward(self.modules.named(name)),
-            // An op that only calls its overload is one execution, as in PyTorch's own tables.
-            Some(Role::Op) => match open.last().filter(|outer| outer.site == slice.site && outer.row.is_some()) {
-                Some(outer) => entered.row = outer.row,
-                None => self.enter_op(process, slice, &mut entered),
-            },
+            Some(Role::Op) => self.enter_op(process, slice, &mut entered),
             _ => {}
         }
         entered
@@ -195,17 +221,16 @@ impl<'a> Scan<'a> {
         entered.row = Some(row);
         let counted = flop.filter(|_| !entered.is_counted && slice.start >= self.range.start);
         entered.is_counted |= flop.is_some();
-        let row = &mut self.shapes.rows[row as usize];
-        row.count += u64::from(slice.start >= self.range.start);
-        row.total_ns += inside_ns(slice, self.range);
+        entered.cost.count = u64::from(slice.start >= self.range.start);
+        entered.cost.total_ns = inside_ns(slice, self.range);
         if let Some(flop) = counted {
-            row.flop += flop;
+            entered.cost.flop += flop;
             self.cost(entered.owner).flop += flop;
         }
     }
 
     /// Gives the work that a call enqueues to all that it is in.
-    fn launch(&mut self, process: u32, slice: &SliceRef, open: &[Open]) {
+    fn launch(&mut self, process: u32, slice: &SliceRef, open: &mut [Open]) {
         if !matches!(self.activities.get(slice), Activity::Launch | Activity::Call | Activity::Memory) {
             return;
         }
@@ -213,19 +238,31 @@ impl<'a> Scan<'a> {
         if ns == 0 {
             return;
         }
+        if let Some(op) = open.iter().rev().find(|open| open.is_op) {
+            self.launchers.insert((process, slice.correlation), op.site);
+        }
         self.cost(owner_of(open)).device_ns += ns;
-        let mut rows: Vec<u32> = open.iter().rev().filter_map(|open| open.row).collect();
-        rows.dedup();
-        for (row, is_innermost) in rows.into_iter().zip(std::iter::once(true).chain(std::iter::repeat(false))) {
-            let row = &mut self.shapes.rows[row as usize];
-            row.device_ns += ns;
-            row.self_device_ns += if is_innermost { ns } else { 0 };
+        let mut self_ns = ns;
+        for op in open.iter_mut().rev().filter(|open| open.row.is_some()) {
+            op.cost.device_ns += ns;
+            op.cost.self_device_ns += std::mem::take(&mut self_ns);
         }
     }
 
-    fn leave(&mut self, slice: &SliceRef, self_ns: i64, left: &Open) {
+    fn leave(&mut self, slice: &SliceRef, self_ns: i64, mut left: Open, outer: Option<&mut Open>) {
         if let Some(row) = left.row {
-            self.shapes.rows[row as usize].self_ns += self_ns;
+            left.cost.self_ns = self_ns;
+            // An op that only calls its overload is one execution, as in PyTorch's own tables.
+            if let Some((_, overload, cost)) = left.op.filter(|(site, ..)| left.n_ops == 1 && *site == left.site) {
+                self.shapes.rows[overload as usize].add(&cost, -1);
+                left.cost.self_ns += cost.self_ns;
+                left.cost.self_device_ns += cost.self_device_ns;
+            }
+            self.shapes.rows[row as usize].add(&left.cost, 1);
+        }
+        if let Some(outer) = outer.filter(|_| left.is_op) {
+            outer.n_ops += 1;
+            outer.op = left.row.map(|row| (left.site, row, left.cost));
         }
         // Outside modules, functions say nothing of a model.
         let is_work = !matches!(self.activities.get(slice), Activity::Host | Activity::Frame);
@@ -243,7 +280,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn finish(mut self) -> (Vec<ModuleRow>, Vec<OpShapeRow>) {
+    fn finish(mut self) -> TorchTables {
         let mut outside_backward = ModuleCost::default();
         for (key, cost) in std::mem::take(&mut self.gradients) {
             match self.ops.get(&key) {
@@ -258,7 +295,7 @@ impl<'a> Scan<'a> {
             let row = &mut self.modules.rows[row as usize];
             (row.own_forward, row.own_backward) = (self.outside, outside_backward);
         }
-        (self.modules.into_rows(), self.shapes.into_rows())
+        TorchTables { modules: self.modules.into_rows(), op_shapes: self.shapes.into_rows(), launchers: self.launchers }
     }
 }
 

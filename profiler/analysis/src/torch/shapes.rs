@@ -28,6 +28,29 @@ pub struct OpShapeRow {
     pub flop: f64,
 }
 
+/// What one execution of an op cost: the figures of its row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OpCost {
+    pub(super) count: u64,
+    pub(super) total_ns: i64,
+    pub(super) self_ns: i64,
+    pub(super) device_ns: i64,
+    pub(super) self_device_ns: i64,
+    pub(super) flop: f64,
+}
+
+impl OpShapeRow {
+    /// Adds an execution `times` times: 1, or -1 to take it back.
+    pub(super) fn add(&mut self, cost: &OpCost, times: i64) {
+        self.count = self.count.wrapping_add_signed(times * cost.count.cast_signed());
+        self.total_ns += times * cost.total_ns;
+        self.self_ns += times * cost.self_ns;
+        self.device_ns += times * cost.device_ns;
+        self.self_device_ns += times * cost.self_device_ns;
+        self.flop += times as f64 * cost.flop;
+    }
+}
+
 /// Rows, by site, dimensions and types.
 #[derive(Default)]
 pub(super) struct OpShapes {
@@ -54,6 +77,8 @@ impl OpShapes {
 
     /// The rows, the most time on devices first, then on the host.
     pub(super) fn into_rows(mut self) -> Vec<OpShapeRow> {
+        // Of an overload nothing is left where each execution is its caller's.
+        self.rows.retain(|row| row.count > 0 || row.total_ns > 0);
         self.rows.sort_by(|a, b| {
             (b.self_device_ns, b.self_ns).cmp(&(a.self_device_ns, a.self_ns)).then_with(|| a.name.cmp(&b.name))
         });
