@@ -3,6 +3,7 @@
 //! - [`proto`]: TensorFlow's GraphDef, Event and Summary messages, with the published field numbers.
 //! - [`plugins`]: messages of TensorBoard's plugins: hyperparameters, chart layouts, meshes, embeddings.
 //! - [`onnx`]: ONNX models and tensors.
+//! - [`hlo`]: programs of the XLA compiler.
 //! - [`perfetto`], [`profile`]: traces of Perfetto, of XLA's profilers and of TensorFlow.
 //! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
 //! - [`event_file`]: writing event files.
@@ -17,6 +18,7 @@ mod causes;
 pub mod event_file;
 pub mod graph_file;
 pub mod histogram;
+pub mod hlo;
 pub mod npy;
 pub mod onnx;
 mod onnx_graph;

@@ -47,6 +47,10 @@ pub(crate) enum Activity {
     Frame,
 }
 
+/// Categories of spans that enclose or accompany work without being any: Kineto's span of the entire recording; a
+/// device's programs, asynchronous operations and other spans in XPlane traces.
+const FRAMES: [&str; 4] = ["Trace", "module", "async op", "device span"];
+
 impl Activity {
     /// Whether the activity is work, the profiler's included.
     pub(crate) fn is_work(self) -> bool {
@@ -85,8 +89,7 @@ impl Activity {
             Category::Wait => Activity::Idle,
             // `Activities::get` distinguishes this from `Runnable` by the slice's thread state.
             Category::OffCpu => Activity::Asleep,
-            // Kineto's span of the whole recording, on a track of its own.
-            Category::Other if site.category_name == "Trace" => Activity::Frame,
+            Category::Other if FRAMES.contains(&&*site.category_name) => Activity::Frame,
             Category::Python | Category::Other => Activity::Host,
             // Steps, parked ops, stamps, samples, counters.
             _ => Activity::Frame,

@@ -375,12 +375,17 @@ impl Store {
         self.nodes().get(slice.node as usize)
     }
 
-    /// The name of a slice: the node's full name, else the site's name.
+    /// The name of a slice: the node's full name, else the site's name. A device's work has the site's name unless that is
+    /// the node's op type: a kernel that a node was compiled to has a name of its own.
     #[must_use]
     pub fn slice_name(&self, slice: &SliceRef) -> &str {
-        match self.node_of(slice) {
-            Some(node) => &node.name,
-            None => self.sites().get(slice.site as usize).map_or("?", |s| &s.name),
+        let site = self.sites().get(slice.site as usize);
+        let is_device =
+            |site: &&SiteInfo| matches!(site.category, Category::Kernel | Category::Copy | Category::Collective);
+        match (self.node_of(slice), site) {
+            (Some(node), Some(site)) if is_device(&site) && site.name != node.op => &site.name,
+            (Some(node), _) => &node.name,
+            (None, site) => site.map_or("?", |site| &site.name),
         }
     }
 
