@@ -1,7 +1,7 @@
 //! The activity of a thread or a device in a slice, as far as the analyses distinguish it.
 
 use super::spans::{self, Meaning};
-use trace_model::{Category, NO_NODE, SiteInfo, SliceRef, ThreadState, has_word};
+use trace_model::{Category, NO_NODE, NO_STEP, SiteInfo, SliceRef, ThreadState, has_word};
 use trace_store::Store;
 
 /// What a thread or a device does in a slice.
@@ -143,7 +143,8 @@ impl<'a> Activities<'a> {
             {
                 Activity::Runnable
             }
-            Some(site) if slice.node == NO_NODE => site.without_node,
+            // Nothing is known of what such an op waited for.
+            Some(site) if slice.node == NO_NODE || slice.arg >> 32 == u64::from(NO_STEP) => site.without_node,
             Some(site) => site.activity,
             None => Activity::Frame,
         }

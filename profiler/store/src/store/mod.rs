@@ -33,8 +33,8 @@ use std::sync::Arc;
 use table::Table;
 use trace_model::layout::BLOCK;
 use trace_model::{
-    Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NodeInfo, PageLoader, Process, SiteInfo,
-    SliceId, SliceRef, Stack, Step, ThreadState, TrackId, TrackKey, Transfer, Warning,
+    Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NO_STEP, NodeInfo, PageLoader, Process,
+    SiteInfo, SliceId, SliceRef, Stack, Step, ThreadState, TrackId, TrackKey, Transfer, Warning,
 };
 use transfers::Transfers;
 
@@ -393,7 +393,7 @@ impl Store {
     #[must_use]
     pub fn step_id_of(&self, slice: &SliceRef) -> Option<u32> {
         match self.category(slice) {
-            Category::Op | Category::Shard => Some((slice.arg >> 32) as u32),
+            Category::Op | Category::Shard => Some((slice.arg >> 32) as u32).filter(|step| *step != NO_STEP),
             Category::Step | Category::Wait | Category::Parked => Some(slice.correlation),
             _ => None,
         }

@@ -11,6 +11,8 @@ mod plane;
 mod programs;
 mod runs;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 use super::input::{Input, MAX_EVENT, Window, varint};
 use super::problems::Problem;

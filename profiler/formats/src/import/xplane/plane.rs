@@ -12,7 +12,7 @@ use formats::hlo::node_name;
 use formats::profile::{XEvent, XLine, XPlane, x_event};
 use rustc_hash::FxHashMap;
 use trace_analysis::roofline::is_peak;
-use trace_model::{Event, EventKind, NO_ARGS, NO_NODE, TrackKind};
+use trace_model::{Event, EventKind, NO_ARGS, NO_NODE, NO_STEP, TrackKind};
 
 /// What the planes of a file share.
 #[derive(Default)]
@@ -141,18 +141,18 @@ impl<'a> PlaneReader<'a> {
         let framework_op = framework_op.filter(|_| category == "op");
         let site = stage.site(category, framework_op.map_or(name, |(_, op)| op));
         let mut slice = site.slice(start, end);
-        let step = || stats.integer(StatName::StepNum).or(stats.integer(StatName::GroupId)).map(|n| n as u32);
         let instruction = match category {
             "op" | "kernel" | "copy" | "collective" => self.instruction(of),
             _ => None,
         };
         match category {
             "step" => {
-                let step = name.parse().ok().or(step()).unwrap_or(0);
+                let step = || stats.integer(StatName::StepNum).or(stats.integer(StatName::GroupId)).map(|n| n as u32);
+                let step = name.parse().ok().or_else(step).unwrap_or(0);
                 (slice.correlation, slice.arg) = (step, u64::from(step));
                 self.shared.has_host_steps |= content == LineContent::Thread;
             }
-            "op" => (slice.correlation, slice.arg) = (NO_NODE, u64::from(step().unwrap_or(0)) << 32),
+            "op" => (slice.correlation, slice.arg) = (NO_NODE, u64::from(NO_STEP) << 32),
             _ => slice.correlation = stats.integer(StatName::CorrelationId).unwrap_or(0) as u32,
         }
         if category == "copy" {
