@@ -92,7 +92,7 @@ fn the_hosts_of_a_session_share_a_clock() {
 #[test]
 fn a_recording_of_a_gpu() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/h200/jax.xplane.pb.gz");
-    let store = import(&[recorded]);
+    let store = import(std::slice::from_ref(&recorded));
     let stream = track(&store, "GPU:0 Stream #14(Compute)");
     let kernels: Vec<SliceRef> = slices(stream).collect();
     let calls: std::collections::HashSet<u32> = store
@@ -108,6 +108,8 @@ fn a_recording_of_a_gpu() {
     let node = store.node_of(kernel).unwrap();
     assert!(node.name.starts_with("jit(train)/transpose(jvp(block3))/attention/"), "{}", node.name);
     assert!(node.name.ends_with("/fusion.248") && node.device == "GPU:0", "{node:?}");
+    let graph = formats::graph_file::read(&recorded).unwrap();
+    assert!(graph.node.iter().any(|of| of.name == node.name), "the same name as in the program's graph");
     let args: serde_json::Value = serde_json::from_str(&store.args().get(kernel.args).unwrap()).unwrap();
     assert_eq!(
         (&*node.op, args["hlo_category"].as_str(), args["hlo_module"].as_str()),
