@@ -7,9 +7,12 @@ use std::{
 };
 
 use formats::{
-    graph_file,
+    FileKind, graph_file,
+    profile::{XSpace, x_stat},
     proto::{GraphDef, NodeDef, attr_value::Value},
+    sniff,
 };
+use prost::Message;
 
 fn recorded(name: &str) -> PathBuf {
     // At run time: the target folder may be another clone's, too.
@@ -86,4 +89,24 @@ fn fusions_have_their_computation_inside() {
     assert!(matches!(&fusion.attr["category"].value, Some(Value::S(category)) if category == b"custom fusion"));
     let Some(Value::List(shapes)) = &fusion.attr["_output_shapes"].value else { panic!("no shapes") };
     assert!(!shapes.shape.is_empty());
+}
+
+#[test]
+fn a_program_alone_is_a_graph_file() {
+    let mut planes = Vec::new();
+    let packed = std::fs::File::open(recorded("jax.xplane.pb.gz")).expect("the fixture is there");
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut planes).expect("gzip");
+    let space = XSpace::decode(&*planes).expect("an XSpace");
+    let in_trace = graph_file::decode(&planes).expect("the trace has programs").node.len();
+    let (dir, mut in_files) = (tempfile::tempdir().expect("a folder"), 0);
+    let stats =
+        space.planes.iter().flat_map(|plane| plane.event_metadata.values()).flat_map(|metadata| &metadata.stats);
+    for stat in stats {
+        let Some(x_stat::Value::BytesValue(program)) = &stat.value else { continue };
+        let path = dir.path().join("module.hlo_proto.pb");
+        std::fs::write(&path, program).expect("a file");
+        assert_eq!(sniff(&path).expect("it is there"), FileKind::GraphDef);
+        in_files += graph_file::read(&path).expect("a program").node.len();
+    }
+    assert_eq!(in_files, in_trace);
 }

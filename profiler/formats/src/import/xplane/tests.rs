@@ -1,3 +1,5 @@
+//! Recordings of JAX and of a TPU's host: tracks, steps, launches, clocks, memory, names.
+
 use super::super::tests::{import, slices, warnings};
 use super::super::traces;
 use formats::profile::{XSpace, x_stat};
