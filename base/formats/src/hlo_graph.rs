@@ -112,7 +112,7 @@ impl<'a> Writer<'a> {
                     hlo::node_name(&self.module.name, op_name, &instruction.name)
                 }
             };
-            let name = self.unique(name);
+            let name = self.unique(&name);
             names.insert(instruction.id, name);
         }
         for instruction in &computation.instructions {
@@ -146,8 +146,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Reserves a name, with a suffix where another node has it.
-    fn unique(&mut self, name: String) -> String {
-        let mut unique = name.clone();
+    fn unique(&mut self, name: &str) -> String {
+        let mut unique = name.to_owned();
         let mut n = 0;
         while !self.names.insert(unique.clone()) {
             n += 1;
