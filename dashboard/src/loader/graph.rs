@@ -5,7 +5,6 @@ use super::{
     slots::{SourceId, short_name},
 };
 use crate::data::{GraphData, SourceKind, Status, Warning};
-use formats::{FileKind, TraceFormat};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -23,22 +22,6 @@ pub(super) fn load(shared: &Shared, source: SourceId, path: &Path) {
             shared.slots.set_status(source, Status::Finished);
         }
         Err(error) => shared.slots.fail(source, &error.to_string()),
-    }
-}
-
-/// Reads the programs in XLA's traces into the window; other traces have none.
-pub(super) fn load_programs(shared: &Shared, traces: &[PathBuf]) {
-    for path in traces {
-        if matches!(formats::sniff(path), Ok(FileKind::Trace(TraceFormat::XPlane)))
-            && let Ok(def) = formats::graph_file::read(path)
-        {
-            shared.slots.put_graph(GraphData {
-                name: short_name(path),
-                path: path.as_path().into(),
-                def: Arc::new(def),
-            });
-            (shared.wake)();
-        }
     }
 }
 

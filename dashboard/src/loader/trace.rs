@@ -54,10 +54,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
 pub(super) fn import(shared: &Shared, source: SourceId, paths: &[PathBuf]) {
     shared.slots.set_kind(source, SourceKind::Trace, None);
     match import::open(paths) {
-        Ok(import) => {
-            read(shared, source, import);
-            super::graph::load_programs(shared, paths);
-        }
+        Ok(import) => read(shared, source, import),
         Err(error) => shared.slots.fail(source, &error.to_string()),
     }
 }
