@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "tensorboard/plugins.proto",
         "onnx/onnx.proto",
         "perfetto/trace.proto",
+        "xla/hlo.proto",
     ];
     let compiled = protox::Compiler::new(["proto"])?
         .include_imports(true)

@@ -1,5 +1,5 @@
 //! Reads graphs from files: `.pb`, `.pbtxt`, event files that hold a graph, SavedModels (the file or its folder), meta
-//! graphs (`.meta`), ONNX models; each may be gzipped.
+//! graphs (`.meta`), ONNX models, programs of the XLA compiler (`.hlo.pb`, and those in `.xplane.pb`); each may be gzipped.
 //!
 //! The content decides the kind. The function library stays in the graph.
 
@@ -15,7 +15,7 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
 use crate::{
-    onnx_graph,
+    hlo_graph, onnx_graph,
     proto::{DESCRIPTORS, Event, GraphDef, MetaGraphDef, SavedModel, event::What},
     tfrecord::{RecordStream, Scan, begins_with_record},
 };
@@ -151,9 +151,13 @@ fn has_graph(graph: &GraphDef) -> bool {
 }
 
 /// Returns the graph of a message: a GraphDef, decoded as `graph_def`, or a SavedModel, meta graph or ONNX model that
-/// holds a graph. Protobuf has no magic number, and bytes of one message type may also decode as another type: the
+/// holds a graph, or a program of the XLA compiler. Protobuf has no magic number, and bytes of one message type may also decode as another type: the
 /// first type that yields a graph counts.
 fn from_message(bytes: &[u8], graph_def: Result<GraphDef, prost::DecodeError>) -> Result<GraphDef, GraphFileError> {
+    // Before a GraphDef: the beginning of a program has the fields of a node.
+    if let Some(program) = hlo_graph::decode(bytes) {
+        return Ok(program);
+    }
     if let Ok(graph) = &graph_def
         && has_graph(graph)
     {

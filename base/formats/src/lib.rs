@@ -3,10 +3,11 @@
 //! - [`proto`]: TensorFlow's GraphDef, Event and Summary messages, with the published field numbers.
 //! - [`plugins`]: messages of TensorBoard's plugins: hyperparameters, chart layouts, meshes, embeddings.
 //! - [`onnx`]: ONNX models and tensors.
+//! - [`hlo`]: programs of the XLA compiler.
 //! - [`perfetto`], [`profile`]: traces of Perfetto, of XLA's profilers and of TensorFlow.
 //! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
 //! - [`event_file`]: writing event files.
-//! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, event files, SavedModels, meta graphs and ONNX models.
+//! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, event files, SavedModels, meta graphs, ONNX models and HLO programs.
 //! - [`histogram`]: TensorFlow's histogram buckets.
 //! - [`npy`]: NumPy's arrays and archives.
 //! - [`wire`]: protobuf fields without generated messages, for readers of millions of records.
@@ -17,6 +18,8 @@ mod causes;
 pub mod event_file;
 pub mod graph_file;
 pub mod histogram;
+pub mod hlo;
+mod hlo_graph;
 pub mod npy;
 pub mod onnx;
 mod onnx_graph;

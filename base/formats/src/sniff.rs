@@ -28,8 +28,8 @@ const MAX_DEPTH: usize = 32;
 pub enum FileKind {
     /// TFRecords of `Event`; also an empty file with an event file's name.
     EventFile,
-    /// A binary GraphDef, SavedModel (or its folder), meta graph or ONNX model, perhaps gzipped, or a gzipped event
-    /// file (which is read for its graph).
+    /// A binary GraphDef, SavedModel (or its folder), meta graph, ONNX model or program of the XLA compiler, perhaps
+    /// gzipped, or a gzipped event file (which is read for its graph).
     GraphDef,
     /// A GraphDef in text form, perhaps gzipped.
     GraphDefText,

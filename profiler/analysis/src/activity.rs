@@ -1,7 +1,7 @@
 //! The activity of a thread or a device in a slice, as far as the analyses distinguish it.
 
 use super::spans::{self, Meaning};
-use trace_model::{Category, NO_NODE, SiteInfo, SliceRef, ThreadState, has_word};
+use trace_model::{Category, NO_NODE, NO_STEP, SiteInfo, SliceRef, ThreadState, has_word};
 use trace_store::Store;
 
 /// What a thread or a device does in a slice.
@@ -47,6 +47,11 @@ pub(crate) enum Activity {
     Frame,
 }
 
+/// Categories of spans that enclose or accompany work without being any: Kineto's span of the entire recording, and
+/// what it draws around a device's work for an annotation of the host; a device's programs, asynchronous operations and
+/// other spans in XPlane traces.
+const FRAMES: [&str; 5] = ["Trace", "gpu_user_annotation", "module", "async op", "device span"];
+
 impl Activity {
     /// Whether the activity is work, the profiler's included.
     pub(crate) fn is_work(self) -> bool {
@@ -85,11 +90,7 @@ impl Activity {
             Category::Wait => Activity::Idle,
             // `Activities::get` distinguishes this from `Runnable` by the slice's thread state.
             Category::OffCpu => Activity::Asleep,
-            // Kineto's span of the whole recording, on a track of its own, and what it draws around a device's work for
-            // an annotation of the host.
-            Category::Other if matches!(site.category_name.as_str(), "Trace" | "gpu_user_annotation") => {
-                Activity::Frame
-            }
+            Category::Other if FRAMES.contains(&&*site.category_name) => Activity::Frame,
             Category::Python | Category::Other => Activity::Host,
             // Steps, parked ops, stamps, samples, counters.
             _ => Activity::Frame,
@@ -143,7 +144,8 @@ impl<'a> Activities<'a> {
             {
                 Activity::Runnable
             }
-            Some(site) if slice.node == NO_NODE => site.without_node,
+            // Nothing is known of what such an op waited for.
+            Some(site) if slice.node == NO_NODE || slice.arg >> 32 == u64::from(NO_STEP) => site.without_node,
             Some(site) => site.activity,
             None => Activity::Frame,
         }

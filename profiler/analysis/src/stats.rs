@@ -100,11 +100,12 @@ pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
         .collect()
 }
 
-/// The figures by graph node, the longest time first.
+/// The figures by graph node, the longest time first: of ops, and of devices' work that a trace assigns to nodes.
 #[must_use]
 pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
     let group_of = |slice: &SliceRef| match store.category(slice) {
         Category::Op => Some((slice.node, true)),
+        Category::Kernel | Category::Copy | Category::Collective if slice.node != NO_NODE => Some((slice.node, true)),
         Category::Shard if slice.node != NO_NODE => Some((slice.node, false)),
         _ => None,
     };

@@ -5,6 +5,10 @@ use crate::args::NO_ARGS;
 /// The node id that stands for no node.
 pub const NO_NODE: u32 = u32::MAX;
 
+/// Stands for the step of an op that no executor of a graph scheduled: a program's instruction, an op that is run
+/// eagerly. Such an op waits for no node, only for what its thread waits for.
+pub const NO_STEP: u32 = u32::MAX;
+
 /// The kind of an event: those of the producers' records, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {

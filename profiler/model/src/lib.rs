@@ -34,7 +34,7 @@ pub use args::{Args, ArgsReader, NO_ARGS};
 pub use batch::{Batch, Name, TrackEvents};
 pub use cold::{ColdLane, SliceCursor};
 pub use columns::{SliceColumns, SliceDetails};
-pub use event::{Event, EventKind, NO_NODE};
+pub use event::{Event, EventKind, NO_NODE, NO_STEP};
 pub use names::{Category, ClockOffset, FIRST_SYNTHETIC_PID, NodeInfo, Process, SiteInfo, has_word};
 pub use pages::{PageLoader, PagerStats};
 pub use rows::{Counter, CounterKey, Flow, FlowEnd, MemoryEvent, Point, RingPosition, Step, Transfer};

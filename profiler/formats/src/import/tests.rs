@@ -22,7 +22,9 @@ pub(super) fn read_bytes(content: &[u8]) -> Result<Store, ImportError> {
 #[test]
 fn what_cannot_be_read_at_all_is_an_error() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    for name in ["tensorflow.xplane.pb", "packets.pftrace", "run_metadata.pb", "trace-cmd/v6.dat"] {
+    for name in
+        ["tensorflow.xplane.pb", "xprof/tpu.xplane.pb", "packets.pftrace", "run_metadata.pb", "trace-cmd/v6.dat"]
+    {
         let whole = std::fs::read(folder.join(name)).unwrap();
         // Its beginning says what it is, and nothing follows that is of any use.
         for n in [24, 60] {
@@ -612,10 +614,11 @@ fn other_formats_survive_changed_bytes() {
         (random >> 33) as usize % below
     };
     type Make = fn(Input) -> Box<dyn Reader>;
-    let makes: [(&str, Make); 4] = [
+    let makes: [(&str, Make); 5] = [
         ("nsys.sqlite", |i| Box::new(nsys::Nsys::new(&i))),
         ("packets.pftrace", |i| Box::new(perfetto::Perfetto::new(&i))),
         ("tensorflow.xplane.pb", |i| Box::new(xplane::XPlane::new(&i))),
+        ("xprof/tpu.xplane.pb", |i| Box::new(xplane::XPlane::new(&i))),
         ("run_metadata.pb", |i| Box::new(step_stats::StepStats::new(&i))),
     ];
     for (name, make) in makes {

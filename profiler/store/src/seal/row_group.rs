@@ -7,7 +7,7 @@ use super::resolver::Resolver;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use std::sync::Arc;
-use trace_model::{Category, NO_ARGS, Site, SiteInfo, SliceColumns, SliceDetails, SliceHeader, SliceRef};
+use trace_model::{Category, NO_ARGS, NO_STEP, Site, SiteInfo, SliceColumns, SliceDetails, SliceHeader, SliceRef};
 
 /// Slices in the order of the file. Their `args` are [`NO_ARGS`], since the texts of arguments are in a column.
 #[derive(Default)]
@@ -162,7 +162,9 @@ impl RowGroup {
 fn step_and_arg(category: Category, details: &SliceDetails) -> (Option<u32>, u64) {
     let SliceDetails { arg, correlation, .. } = *details;
     match category {
-        Category::Op | Category::Shard => (Some((arg >> 32) as u32), arg & u64::from(u32::MAX)),
+        Category::Op | Category::Shard => {
+            (Some((arg >> 32) as u32).filter(|step| *step != NO_STEP), arg & u64::from(u32::MAX))
+        }
         Category::Step | Category::Wait => (Some(correlation), arg),
         _ => (None, arg),
     }
@@ -171,7 +173,7 @@ fn step_and_arg(category: Category, details: &SliceDetails) -> (Option<u32>, u64
 /// Returns a slice's `arg` from the two columns: the inverse of [`step_and_arg`].
 pub(super) fn join_arg(category: Category, step: Option<u32>, arg: u64) -> u64 {
     match category {
-        Category::Op | Category::Shard => u64::from(step.unwrap_or(0)) << 32 | arg & u64::from(u32::MAX),
+        Category::Op | Category::Shard => u64::from(step.unwrap_or(NO_STEP)) << 32 | arg & u64::from(u32::MAX),
         _ => arg,
     }
 }

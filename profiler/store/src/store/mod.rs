@@ -33,8 +33,8 @@ use std::sync::Arc;
 use table::Table;
 use trace_model::layout::BLOCK;
 use trace_model::{
-    Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NodeInfo, PageLoader, Process, SiteInfo,
-    SliceId, SliceRef, Stack, Step, ThreadState, TrackId, TrackKey, Transfer, Warning,
+    Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NO_STEP, NodeInfo, PageLoader, Process,
+    SiteInfo, SliceId, SliceRef, Stack, Step, ThreadState, TrackId, TrackKey, Transfer, Warning,
 };
 use transfers::Transfers;
 
@@ -375,12 +375,17 @@ impl Store {
         self.nodes().get(slice.node as usize)
     }
 
-    /// The name of a slice: the node's full name, else the site's name.
+    /// The name of a slice: the node's full name, else the site's name. A device's work has the site's name unless that is
+    /// the node's op type: a kernel that a node was compiled to has a name of its own.
     #[must_use]
     pub fn slice_name(&self, slice: &SliceRef) -> &str {
-        match self.node_of(slice) {
-            Some(node) => &node.name,
-            None => self.sites().get(slice.site as usize).map_or("?", |s| &s.name),
+        let site = self.sites().get(slice.site as usize);
+        let is_device =
+            |site: &&SiteInfo| matches!(site.category, Category::Kernel | Category::Copy | Category::Collective);
+        match (self.node_of(slice), site) {
+            (Some(node), Some(site)) if is_device(&site) && site.name != node.op => &site.name,
+            (Some(node), _) => &node.name,
+            (None, site) => site.map_or("?", |site| &site.name),
         }
     }
 
@@ -388,7 +393,7 @@ impl Store {
     #[must_use]
     pub fn step_id_of(&self, slice: &SliceRef) -> Option<u32> {
         match self.category(slice) {
-            Category::Op | Category::Shard => Some((slice.arg >> 32) as u32),
+            Category::Op | Category::Shard => Some((slice.arg >> 32) as u32).filter(|step| *step != NO_STEP),
             Category::Step | Category::Wait | Category::Parked => Some(slice.correlation),
             _ => None,
         }

@@ -8,6 +8,7 @@ mod devices;
 mod event;
 mod json;
 mod kineto;
+mod onnxruntime;
 mod phases;
 mod time;
 

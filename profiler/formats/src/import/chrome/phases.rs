@@ -3,6 +3,7 @@
 use super::event::{Fields, Part};
 use super::json::{members, text};
 use super::kineto::{self, KinetoArgs};
+use super::onnxruntime::{self, NodeRun};
 use super::time::{NoTime, Time};
 use crate::export::TRACK_EVENT;
 use crate::import::async_slices::AsyncKey;
@@ -28,6 +29,8 @@ pub(super) struct Phases {
     frames: FxHashMap<String, (String, Option<String>)>,
     /// Arguments that wait for the frames: row of the stage's, frame.
     stacks: Vec<(u32, String)>,
+    /// Runs of ONNX Runtime's model so far.
+    model_runs: u32,
 }
 
 /// The bytes of one event, and their offset in the file.
@@ -56,6 +59,7 @@ impl Phases {
             devices: Vec::new(),
             frames: FxHashMap::default(),
             stacks: Vec::new(),
+            model_runs: 0,
         }
     }
 
@@ -93,7 +97,11 @@ impl Phases {
         let track = self.track(&b, fields, stage);
         let site = site(&b, fields, stage);
         match fields.phase {
-            b'X' => self.complete(&b, fields, time, track, site, stage),
+            b'X' => match onnxruntime::node_run(b.content(fields.category), b.content(fields.name), b.get(fields.args))
+            {
+                Some(run) => self.node_run(&b, fields, (time, track), &run, stage),
+                None => self.complete(&b, fields, time, track, site, stage),
+            },
             b'B' | b'E' => {
                 let args = self.args(&b, fields, stage);
                 let named = fields.phase == b'B' || fields.name != (0, 0);
@@ -174,6 +182,30 @@ impl Phases {
         row
     }
 
+    /// Stages an execution of one of ONNX Runtime's nodes.
+    fn node_run(
+        &mut self,
+        b: &Bytes<'_>,
+        f: &Fields,
+        (time, track): (Time, TrackIdx),
+        run: &NodeRun,
+        stage: &mut Stage,
+    ) {
+        let Ok(span) = Time::parse(b.get(f.dur)) else { return stage.problems.count_at(Problem::NoTime, b.offset) };
+        let args = if run.dims.is_empty() {
+            self.args(b, f, stage)
+        } else {
+            let own = String::from_utf8_lossy(b.get(f.args));
+            stage.args.push(&with_member(&with_member(&own, "Input Dims", &run.dims), "Input type", &run.types))
+        };
+        let node = stage.node(&run.name, &run.op, &run.device);
+        let site = stage.site("op", &run.op);
+        let slice = site.slice(time.ns(), time.plus(span).ns());
+        // The runtime does not say what a node waited for.
+        let (correlation, arg) = (trace_model::NO_NODE, u64::from(trace_model::NO_STEP) << 32);
+        stage.slice(track, Event { node, correlation, arg, args, ..slice });
+    }
+
     fn complete(&mut self, b: &Bytes<'_>, f: &Fields, time: Time, track: TrackIdx, site: SiteIdx, stage: &mut Stage) {
         let span = match f.dur {
             (0, 0) => Time::ZERO,
@@ -190,6 +222,10 @@ impl Phases {
         };
         let mut slice = Event { args: self.args(b, f, stage), ..site.slice(time.ns(), end) };
         self.numbers(b, f, track, &mut slice, stage);
+        if onnxruntime::is_model_run(b.content(f.category), b.content(f.name)) {
+            (slice.correlation, slice.arg) = (self.model_runs, u64::from(self.model_runs));
+            self.model_runs += 1;
+        }
         stage.slice(track, slice);
         self.binding(b, f, time.ns(), track, site, stage);
     }
@@ -400,7 +436,8 @@ fn site(b: &Bytes<'_>, fields: &Fields, stage: &mut Stage) -> SiteIdx {
     let (category, name) = (b.content(fields.category), b.content(fields.name));
     stage.sites.of_raw(category, name, || {
         let (category, name) = (super::json::unescape(category), super::json::unescape(name));
-        (kineto::category(&category, &name).to_owned(), name)
+        let is_run = onnxruntime::is_model_run(category.as_bytes(), name.as_bytes());
+        (if is_run { "step" } else { kineto::category(&category, &name) }.to_owned(), name)
     })
 }
 
