@@ -9,7 +9,7 @@
 //!    walks steps.
 //! 5. `disjoint`: one path from the critical paths of steps that overlap.
 //! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`memory`], [`stragglers`],
-//!    [`threads`]: tables.
+//!    [`threads`], [`communication`](mod@communication): tables.
 //! 7. [`findings`]: the changes to make first. [`report`]: the results of 4 to 7 together.
 //! 8. [`diff`]: the changes between two traces.
 //!
@@ -18,6 +18,7 @@
 mod activity;
 pub mod breakdown;
 mod collectives;
+pub mod communication;
 mod correlation;
 pub mod counters;
 pub mod critical;

@@ -1,0 +1,107 @@
+//! Each exchange, divided in waiting for the last rank, and transfer.
+
+use super::table::Table;
+use crate::collectives::Call;
+use crate::deps::Deps;
+use std::ops::Range;
+use trace_model::SliceId;
+
+/// A collective that several ranks of the trace took part in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeRow {
+    /// Row of [`Communication::collectives`](super::Communication::collectives): that of the rank that came last.
+    pub collective: usize,
+    /// Whether no rank can leave before the last one has come, so that all others wait for it. Of a transfer between two
+    /// ranks the receiver waits for the sender.
+    pub synchronises: bool,
+    /// The ranks, by the time at which they came.
+    pub participants: Vec<Participant>,
+    /// How much of the last rank's delay came with the collective before, which ended later there than on the rank that
+    /// came first, ns.
+    pub carried_ns: i64,
+}
+
+/// An execution of a collective on one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Participant {
+    /// Row of the processes.
+    pub process: u32,
+    /// The slice on the device.
+    pub slice: SliceId,
+    /// Start, ns from the origin.
+    pub start: i64,
+    /// End (not included).
+    pub end: i64,
+    /// From its start until the last rank came, at most to its end, ns.
+    pub wait_ns: i64,
+}
+
+impl Participant {
+    /// From the last rank's start to the end, ns.
+    #[must_use]
+    pub fn transfer_ns(&self) -> i64 {
+        self.end - self.start - self.wait_ns
+    }
+}
+
+impl ExchangeRow {
+    /// The delay of the last rank after the first, ns.
+    #[must_use]
+    pub fn late_ns(&self) -> i64 {
+        let (first, last) = (self.participants.first(), self.participants.last());
+        first.zip(last).map_or(0, |(first, last)| last.start - first.start)
+    }
+
+    /// The delay of the last rank after the first, without what came with the collective before, ns.
+    #[must_use]
+    pub fn own_late_ns(&self) -> i64 {
+        self.late_ns() - self.carried_ns
+    }
+
+    /// The ends on the ranks of two later participants, at most their starts, since collectives may overlap.
+    pub(super) fn ends(&self, first: &Participant, last: &Participant) -> Option<(i64, i64)> {
+        let end = |later: &Participant| {
+            let before = self.participants.iter().find(|before| before.process == later.process)?;
+            Some(before.end.min(later.start))
+        };
+        Some((end(first)?, end(last)?))
+    }
+
+    /// The shortest of the executions, ns: that of a rank that waited least. It does not depend on how well the ranks'
+    /// clocks agree.
+    #[must_use]
+    pub fn shortest_ns(&self) -> i64 {
+        self.participants.iter().map(|participant| participant.end - participant.start).min().unwrap_or(0)
+    }
+
+    /// Whether ranks wait for the last one.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        self.synchronises || self.waiting_ns() > 0
+    }
+
+    /// The sum of all waits, ns.
+    #[must_use]
+    pub fn waiting_ns(&self) -> i64 {
+        self.participants.iter().map(|participant| participant.wait_ns).sum()
+    }
+}
+
+/// The exchanges whose last rank came in the range.
+pub(super) fn exchanges(deps: &Deps<'_>, range: &Range<i64>, table: &Table) -> Vec<ExchangeRow> {
+    let rows = deps.exchanges.rows.iter().filter_map(|exchange| {
+        let calls = deps.exchanges.calls_of(exchange);
+        let last = calls.clone().next_back().filter(|last| range.contains(&last.start))?;
+        let participant = |call: &Call| Participant {
+            process: call.process,
+            slice: deps.lines.slice(call.piece_id).id,
+            start: call.start,
+            end: call.end,
+            wait_ns: if deps.exchanges.waits(exchange, call) { last.start.min(call.end) - call.start } else { 0 },
+        };
+        let collective = table.row_of(last.signature)?;
+        let synchronises = exchange.kind.synchronises();
+        Some(ExchangeRow { collective, synchronises, participants: calls.map(participant).collect(), carried_ns: 0 })
+    });
+    rows.collect()
+}
