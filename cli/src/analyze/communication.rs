@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use trace_analysis::communication::{
     CollectiveRow, Communication, Doing, ExchangeRow, Participant, ProcessGroup, RankRow,
 };
+use trace_model::Process;
 use trace_store::Store;
 
 use super::figures::merged;
@@ -13,16 +14,21 @@ use text::{Table, truncated};
 
 /// The most rows of the printed table of collectives, and of ranks.
 const MAX_ROWS: usize = 16;
-/// The most exchanges that are listed as JSON, those to which the last rank came latest; the sums include all.
-const MAX_EXCHANGES: usize = 10_000;
+/// The most executions whose exchanges are listed as JSON, those to which the last rank came latest; the sums include all.
+const MAX_PARTICIPANTS: usize = 20_000;
 
 pub fn to_json(store: &Store, communication: &Communication) -> Value {
     let mut latest: Vec<&ExchangeRow> = communication.exchanges.iter().collect();
     latest.sort_by_key(|exchange| (std::cmp::Reverse(exchange.late_ns()), exchange.collective));
+    let mut n_participants = 0;
+    let listed = latest.into_iter().take_while(|exchange| {
+        n_participants += exchange.participants.len();
+        n_participants <= MAX_PARTICIPANTS
+    });
     json!({
         "collectives": communication.collectives.iter().map(|row| collective(communication, row)).collect::<Vec<_>>(),
         "ranks": communication.ranks.iter().map(|row| rank(store, row)).collect::<Vec<_>>(),
-        "exchanges": latest.iter().take(MAX_EXCHANGES).map(|row| exchange(store, row)).collect::<Vec<_>>(),
+        "exchanges": listed.map(|row| exchange(store, row)).collect::<Vec<_>>(),
         "exchanges_total": communication.exchanges.len(),
     })
 }
@@ -61,13 +67,17 @@ fn rank(store: &Store, row: &RankRow) -> Value {
 
 fn exchange(store: &Store, row: &ExchangeRow) -> Value {
     let participant = |participant: &Participant| {
-        let fields = json!({
+        let slice = participant.slice;
+        json!({
+            "process_id": participant.process, "track_id": slice.track, "lane": slice.lane, "ordinal": slice.ordinal,
+            "rank": store.processes().get(participant.process as usize).and_then(Process::rank),
+            "start_ns": participant.start, "dur_ns": participant.end - participant.start,
             "wait_ns": participant.wait_ns, "transfer_ns": participant.transfer_ns(),
-        });
-        merged(slice(store, participant.slice), fields)
+            "late_ns": participant.late_ns, "own_late_ns": participant.own_late_ns(),
+        })
     };
     json!({
-        "collective": row.collective, "late_ns": row.late_ns(), "own_late_ns": row.own_late_ns(),
+        "collective": row.collective, "late_ns": row.late_ns(),
         "shortest_ns": row.shortest_ns(), "participants": row.participants.iter().map(participant).collect::<Vec<_>>(),
     })
 }

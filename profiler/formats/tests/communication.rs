@@ -288,7 +288,8 @@ fn traces_without_arguments_have_kind_and_time_and_no_bytes() {
     });
     let (_, analysis) = analysed(&files);
     let rows = &analysis.communication.collectives;
-    assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["all_gather", "reduce_scatter"]);
+    assert_eq!(rows.iter().map(|row| row.kind.name()).collect::<Vec<_>>(), ["all_gather", "reduce_scatter"]);
+    assert_eq!(rows[0].name, "ncclDevKernel_AllGather_RING_LL");
     for row in rows {
         assert!(
             row.bytes.is_none() && row.group.is_none() && row.bus_bytes_per_s.is_none() && row.total_ns > 0,

@@ -33,7 +33,7 @@ pub(crate) struct Call {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Signature {
     pub kind: CollectiveKind,
-    /// The kernel's name, where nothing but that is known.
+    /// The kernel's name, where the group is not known.
     pub site: Option<u32>,
     /// Row of [`Calls::groups`].
     pub group: Option<u32>,
@@ -78,7 +78,7 @@ impl Calls {
                 },
                 Some(args) => Signature {
                     kind: args.kind,
-                    site: None,
+                    site: args.group.is_none().then_some(slice.site),
                     group: args.group.map(|group| groups.row(group)),
                     bytes: args.bytes,
                     dtype: args.dtype,

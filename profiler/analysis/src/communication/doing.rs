@@ -19,7 +19,7 @@ pub struct Doing {
     pub text: String,
     /// Its time for it, ns.
     pub ns: i64,
-    /// The other's time for it, or the median of the others', ns.
+    /// The time for it of the rank in the middle, or the median of the others', ns.
     pub other_ns: i64,
     /// The longest slice of it, or the slice after which there was none.
     pub slice: Option<SliceId>,

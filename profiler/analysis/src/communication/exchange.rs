@@ -16,9 +16,6 @@ pub struct ExchangeRow {
     pub synchronises: bool,
     /// The ranks, by the time at which they came.
     pub participants: Vec<Participant>,
-    /// How much of the last rank's delay came with the collective before, which ended later there than on the rank that
-    /// came first, ns.
-    pub carried_ns: i64,
 }
 
 /// An execution of a collective on one rank.
@@ -34,6 +31,11 @@ pub struct Participant {
     pub end: i64,
     /// From its start until the last rank came, at most to its end, ns.
     pub wait_ns: i64,
+    /// The delay after the rank in the middle, which is the first of two, ns.
+    pub late_ns: i64,
+    /// The part of `late_ns` that came with the collective before, which ended later here than on the rank in the
+    /// middle, ns.
+    pub carried_ns: i64,
 }
 
 impl Participant {
@@ -41,6 +43,12 @@ impl Participant {
     #[must_use]
     pub fn transfer_ns(&self) -> i64 {
         self.end - self.start - self.wait_ns
+    }
+
+    /// The part of the delay that did not come with the collective before, ns.
+    #[must_use]
+    pub fn own_late_ns(&self) -> i64 {
+        self.late_ns - self.carried_ns
     }
 }
 
@@ -52,19 +60,19 @@ impl ExchangeRow {
         first.zip(last).map_or(0, |(first, last)| last.start - first.start)
     }
 
-    /// The delay of the last rank after the first, without what came with the collective before, ns.
+    /// The rank that came in the middle, of an even number the earlier one: ranks are late by its measure.
     #[must_use]
-    pub fn own_late_ns(&self) -> i64 {
-        self.late_ns() - self.carried_ns
+    pub fn middle(&self) -> Option<&Participant> {
+        self.participants.get(self.participants.len().saturating_sub(1) / 2)
     }
 
     /// The ends on the ranks of two later participants, at most their starts, since collectives may overlap.
-    pub(super) fn ends(&self, first: &Participant, last: &Participant) -> Option<(i64, i64)> {
+    pub(super) fn ends(&self, middle: &Participant, late: &Participant) -> Option<(i64, i64)> {
         let end = |later: &Participant| {
             let before = self.participants.iter().find(|before| before.process == later.process)?;
             Some(before.end.min(later.start))
         };
-        Some((end(first)?, end(last)?))
+        Some((end(middle)?, end(late)?))
     }
 
     /// The shortest of the executions, ns: that of a rank that waited least. It does not depend on how well the ranks'
@@ -92,16 +100,19 @@ pub(super) fn exchanges(deps: &Deps<'_>, range: &Range<i64>, table: &Table) -> V
     let rows = deps.exchanges.rows.iter().filter_map(|exchange| {
         let calls = deps.exchanges.calls_of(exchange);
         let last = calls.clone().next_back().filter(|last| range.contains(&last.start))?;
+        let middle = calls.clone().nth((exchange.calls.len() - 1) / 2)?;
         let participant = |call: &Call| Participant {
             process: call.process,
             slice: deps.lines.slice(call.piece_id).id,
             start: call.start,
             end: call.end,
             wait_ns: if deps.exchanges.waits(exchange, call) { last.start.min(call.end) - call.start } else { 0 },
+            late_ns: (call.start - middle.start).max(0),
+            carried_ns: 0,
         };
         let collective = table.row_of(last.signature)?;
         let synchronises = exchange.kind.synchronises();
-        Some(ExchangeRow { collective, synchronises, participants: calls.map(participant).collect(), carried_ns: 0 })
+        Some(ExchangeRow { collective, synchronises, participants: calls.map(participant).collect() })
     });
     rows.collect()
 }

@@ -27,13 +27,13 @@ pub struct RankRow {
     pub exchanges: u64,
     /// Those to which it came last.
     pub times_last: u64,
-    /// The sum of its delays after the first rank.
+    /// The sum of its delays after the rank in the middle.
     pub late_ns: i64,
     /// The part of `late_ns` that did not come with the collective before.
     pub own_late_ns: i64,
     /// The sum of the other ranks' waits for it.
     pub waited_ns: i64,
-    /// What it did longer than the rank that came first, on the way to the collectives to which it came last.
+    /// What it did longer than the rank in the middle, on the way to the collectives to which it came late.
     pub reasons: Vec<Doing>,
     /// What its host did more than twice as long as the other ranks' hosts, whether or not anything waited for that.
     pub unlike_others: Vec<Doing>,
@@ -76,12 +76,12 @@ fn add_exchanges(rows: &mut BTreeMap<u32, RankRow>, exchanges: &[ExchangeRow]) {
             let row = rows.entry(participant.process).or_default();
             row.exchanges += 1;
             row.waiting_ns += participant.wait_ns;
+            row.late_ns += participant.late_ns;
+            row.own_late_ns += participant.own_late_ns();
         }
         if let Some(last) = exchange.participants.last() {
             let row = rows.entry(last.process).or_default();
             row.times_last += 1;
-            row.late_ns += exchange.late_ns();
-            row.own_late_ns += exchange.own_late_ns();
             row.waited_ns += exchange.waiting_ns();
         }
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 pub struct CollectiveRow {
     /// The kind.
     pub kind: CollectiveKind,
-    /// The kind's name; where the trace has the kernel's name only and that says nothing of the kind, that.
+    /// The kind's name; where the trace has nothing but the kernel's name, that.
     pub name: String,
     /// Row of [`Communication::groups`](super::Communication::groups).
     pub group: Option<usize>,
@@ -132,11 +132,12 @@ impl Row {
         let algorithm = bytes.filter(|bytes| *bytes > 0 && time_ns > 0).map(rate);
         let size = group.and_then(|group| deps.exchanges.calls.groups.get(group as usize)?.size);
         let factor = size.and_then(|size| kind.bus_factor(size));
-        let kernel =
-            site.filter(|_| kind == CollectiveKind::Other).and_then(|site| deps.store.sites().get(site as usize));
+        let kernel = site.filter(|_| dtype.is_empty()).and_then(|site| deps.store.sites().get(site as usize));
+        // Without the types of the kernel's arguments.
+        let kernel = kernel.map(|site| site.name.split('(').next().unwrap_or(&site.name));
         CollectiveRow {
             kind,
-            name: kernel.map_or(kind.name(), |site| &site.name).to_owned(),
+            name: kernel.unwrap_or(kind.name()).to_owned(),
             group: group.map(|group| group as usize),
             bytes,
             dtype,
