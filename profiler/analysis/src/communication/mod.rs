@@ -50,3 +50,6 @@ pub(crate) fn communication(deps: &Deps<'_>, range: &Range<i64>, devices: &[Devi
     let ranks = ranks::ranks(deps, range, devices, &mut exchanges);
     Communication { collectives: table.into_rows(deps, &exchanges), ranks, exchanges, groups: calls.groups.clone() }
 }
+
+#[cfg(test)]
+mod tests;
