@@ -107,7 +107,7 @@ fn the_calls_of_each_rank_are_those_of_tracelens() {
 }
 
 /// TraceLens has kinds in which ranks wait for each other, and calls that say what they are.
-fn compared<'a>(communication: &'a Communication) -> impl Iterator<Item = (&'a CollectiveRow, &'a ExchangeRow)> {
+fn compared(communication: &Communication) -> impl Iterator<Item = (&CollectiveRow, &ExchangeRow)> {
     let rows =
         communication.exchanges.iter().map(|exchange| (&communication.collectives[exchange.collective], exchange));
     rows.filter(|(row, exchange)| {
@@ -228,6 +228,38 @@ fn the_rank_that_sleeps_is_found_with_what_it_does() {
     for part in ["Rank 1, python3", "all_reduce` of 2.00 MiB in `default_pg`", "a step", "after `Optimizer.zero_grad"] {
         assert!(finding.text.contains(part), "{part} is not in {}", finding.text);
     }
+}
+
+/// Starts of a rank's transfers, ns, by the elements that they have.
+fn transfer_starts(rank: usize) -> BTreeMap<u64, f64> {
+    let trace: Value =
+        serde_json::from_reader(GzDecoder::new(std::fs::File::open(rank_file("collectives", rank)).unwrap())).unwrap();
+    let is_transfer = |event: &&Value| {
+        is_collective(event) && ["send", "recv"].contains(&event["args"]["Collective name"].as_str().unwrap_or(""))
+    };
+    let transfers = trace["traceEvents"].as_array().unwrap().iter().filter(is_transfer);
+    transfers
+        .map(|event| (event["args"]["In msg nelems"].as_u64().unwrap(), event["ts"].as_f64().unwrap() * 1e3))
+        .collect()
+}
+
+#[test]
+fn a_receiver_waits_for_its_sender() {
+    let (store, analysis) = job("collectives");
+    let (sends, receives) = (transfer_starts(0), transfer_starts(1));
+    let rows = &analysis.communication.collectives;
+    let transfers =
+        analysis.communication.exchanges.iter().filter(|e| matches!(rows[e.collective].name.as_str(), "send" | "recv"));
+    let mut n_compared = 0;
+    for exchange in transfers {
+        let wait_of = |rank| exchange.participants.iter().find(|p| rank_of(&store, p.process) == rank).unwrap().wait_ns;
+        let elements = rows[exchange.collective].bytes.unwrap() / 4;
+        let expected = (sends[&elements] - receives[&elements]).max(0.0);
+        // Rank 0 sends; doubles hold microseconds of years to about a nanosecond.
+        assert!((wait_of(1) as f64 - expected).abs() < 2_000.0 && wait_of(0) == 0, "{exchange:?}, not {expected}");
+        n_compared += 1;
+    }
+    assert_eq!((n_compared, sends.len()), (3, 3));
 }
 
 /// A job's files, each with its events changed.

@@ -61,8 +61,7 @@ impl ExchangeRow {
     }
 
     /// The rank that came in the middle, of an even number the earlier one: ranks are late by its measure.
-    #[must_use]
-    pub fn middle(&self) -> Option<&Participant> {
+    pub(crate) fn middle(&self) -> Option<&Participant> {
         self.participants.get(self.participants.len().saturating_sub(1) / 2)
     }
 
@@ -83,14 +82,12 @@ impl ExchangeRow {
     }
 
     /// Whether ranks wait for the last one.
-    #[must_use]
-    pub fn is_waited_for(&self) -> bool {
+    pub(crate) fn is_waited_for(&self) -> bool {
         self.synchronises || self.waiting_ns() > 0
     }
 
     /// The sum of all waits, ns.
-    #[must_use]
-    pub fn waiting_ns(&self) -> i64 {
+    pub(crate) fn waiting_ns(&self) -> i64 {
         self.participants.iter().map(|participant| participant.wait_ns).sum()
     }
 }

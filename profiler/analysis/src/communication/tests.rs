@@ -136,7 +136,7 @@ fn exposed_time_is_without_compute_of_the_same_device() {
 }
 
 #[test]
-fn a_receiver_waits_for_its_sender() {
+fn transfers_of_ranks_that_are_not_known_are_no_exchange() {
     let peer = |name: &str, key: &str, rank: u32| {
         format!(
             r#"says {{"Collective~name":"{name}","In~msg~nelems":4,"Out~msg~nelems":4,"dtype":"Half","Process~Group~Name":"0","Process~Group~Ranks":"[0,1]","{key}~Rank":{rank}}}"#

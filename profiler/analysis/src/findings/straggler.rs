@@ -42,12 +42,12 @@ fn text(facts: &Facts<'_>, rank: &RankRow, late: &[(i64, &ExchangeRow)]) -> Opti
     let process = facts.store.processes().get(rank.process as usize)?;
     let carried_ns = rank.late_ns - rank.own_late_ns;
     let carried = if carried_ns > 0 {
-        format!(", and {} more that came with the collective before", facts.per_step(carried_ns))
+        format!(", and by {} more that came with the collective before", facts.per_step(carried_ns))
     } else {
         String::new()
     };
     let mut text = format!(
-        "{} came last to {} of {} collectives, {} late in all{carried}; the others waited {} for it. {}",
+        "{} came last to {} of {} collectives, late by {}{carried}; the others waited {} for it. {}",
         title(process),
         rank.times_last,
         rank.exchanges,
