@@ -1,6 +1,5 @@
 //! Each exchange, divided in waiting for the last rank, and transfer.
 
-use super::table::Table;
 use crate::collectives::Call;
 use crate::deps::Deps;
 use std::ops::Range;
@@ -92,8 +91,12 @@ impl ExchangeRow {
     }
 }
 
-/// The exchanges whose last rank came in the range.
-pub(super) fn exchanges(deps: &Deps<'_>, range: &Range<i64>, table: &Table) -> Vec<ExchangeRow> {
+/// The exchanges whose last rank came in the range; `row_of` is the row of the collectives by signature.
+pub(super) fn exchanges(
+    deps: &Deps<'_>,
+    range: &Range<i64>,
+    row_of: impl Fn(u32) -> Option<usize>,
+) -> Vec<ExchangeRow> {
     let rows = deps.exchanges.rows.iter().filter_map(|exchange| {
         let calls = deps.exchanges.calls_of(exchange);
         let last = calls.clone().next_back().filter(|last| range.contains(&last.start))?;
@@ -107,7 +110,7 @@ pub(super) fn exchanges(deps: &Deps<'_>, range: &Range<i64>, table: &Table) -> V
             late_ns: (call.start - middle.start).max(0),
             carried_ns: 0,
         };
-        let collective = table.row_of(last.signature)?;
+        let collective = row_of(last.signature)?;
         let synchronises = exchange.kind.synchronises();
         Some(ExchangeRow { collective, synchronises, participants: calls.map(participant).collect() })
     });

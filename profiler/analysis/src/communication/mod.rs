@@ -46,7 +46,7 @@ pub(crate) fn communication(deps: &Deps<'_>, range: &Range<i64>, devices: &[Devi
     }
     let exposed_ns = exposed::exposed_ns(deps);
     let table = table::Table::new(deps, range, &exposed_ns);
-    let mut exchanges = exchange::exchanges(deps, range, &table);
+    let mut exchanges = exchange::exchanges(deps, range, |signature| table.row_of(signature));
     let ranks = ranks::ranks(deps, range, devices, &mut exchanges);
     Communication { collectives: table.into_rows(deps, &exchanges), ranks, exchanges, groups: calls.groups.clone() }
 }
