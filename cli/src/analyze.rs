@@ -1,8 +1,10 @@
 //! `stepscope analyze`: where a trace's time went, what stalled, and what to change first.
 
+mod communication;
 pub mod counters;
 pub mod figures;
 mod json;
+mod objects;
 mod page;
 pub mod roofline;
 mod torch;
@@ -105,6 +107,8 @@ fn print(page: Page, store: &Store, analysis: &Analysis) {
     if !analysis.op_shapes.is_empty() {
         page.table(&torch::shapes_table(&analysis.op_shapes));
     }
+    page.table(&communication::collectives_table(&analysis.communication));
+    page.table(&communication::ranks_table(store, &analysis.communication));
     for line in &analysis.rooflines {
         page.table(&roofline::table(line, &roofline::limits(line)));
     }

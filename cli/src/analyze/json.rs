@@ -6,11 +6,12 @@ use trace_analysis::memory::DeviceMemory;
 use trace_analysis::report::Analysis;
 use trace_analysis::stalls::Stall;
 use trace_analysis::stragglers::LateArrival;
-use trace_model::{Process, SliceId};
+use trace_model::Process;
 use trace_store::{Store, Track};
 
-use super::figures::{SCHEMA_VERSION, clocks, merged, named_parts, path_kinds, path_ns, track_name};
-use super::{counters, roofline, torch};
+use super::figures::{SCHEMA_VERSION, clocks, merged, named_parts, path_kinds, path_ns};
+use super::objects::{on_track, process, slice};
+use super::{communication, counters, roofline, torch};
 
 /// The most stalls that are listed, the longest ones; the sums include all.
 const MAX_STALLS: usize = 10_000;
@@ -41,25 +42,8 @@ pub(super) fn to_json(store: &Store, analysis: &Analysis) -> Value {
         "clocks": clock_rows(store),
         "threads": threads(store, analysis),
         "stragglers": stragglers(store, analysis),
+        "communication": communication::to_json(store, &analysis.communication),
     })
-}
-
-/// A process: its number, name, id, host and rank.
-fn process(store: &Store, row: u32) -> Value {
-    let process = store.processes().get(row as usize);
-    json!({
-        "process_id": row, "process": process.map(|p| &p.name), "pid": process.map(|p| p.pid),
-        "host": process.map(|p| &p.host), "rank": process.and_then(Process::rank),
-    })
-}
-
-/// An object with a track, its process, and `fields`.
-fn on_track(store: &Store, id: u32, fields: Value) -> Value {
-    let track = store.tracks().get(id as usize);
-    let process_json = track.map_or_else(|| json!({}), |track| process(store, track.process));
-    let device = track.map(|t| &t.device).filter(|device| !device.is_empty());
-    let track = json!({ "track_id": id, "track": track_name(store, id), "device": device });
-    merged(merged(process_json, track), fields)
 }
 
 fn tracks(store: &Store) -> Vec<Value> {
@@ -75,15 +59,6 @@ fn tracks(store: &Store) -> Vec<Value> {
 
 fn processes(store: &Store) -> Vec<Value> {
     (0..store.processes().len() as u32).map(|row| process(store, row)).collect()
-}
-
-fn slice(store: &Store, id: SliceId) -> Value {
-    let slice = store.slice(id);
-    let fields = json!({
-        "lane": id.lane, "ordinal": id.ordinal, "name": slice.map(|s| store.slice_name(&s).to_owned()),
-        "start_ns": slice.map(|s| s.start), "dur_ns": slice.map(|s| s.dur()),
-    });
-    on_track(store, id.track, fields)
 }
 
 fn stall(store: &Store, stall: &Stall) -> Value {

@@ -74,6 +74,11 @@ fn class_of(activity: Activity) -> Option<usize> {
     })
 }
 
+/// Whether a device computes.
+pub(crate) fn is_compute(activity: Activity) -> bool {
+    class_of(activity) == Some(COMPUTE)
+}
+
 /// The breakdown of a range over all processes, or over one.
 #[must_use]
 pub fn breakdown(store: &Store, range: Range<i64>, process: Option<u32>) -> Breakdown {

@@ -85,7 +85,7 @@ impl<'a> Deps<'a> {
     pub(crate) fn new(store: &'a Store, range: &Range<i64>) -> Deps<'a> {
         let activities = Activities::new(store);
         let lines = Lines::new(store, &activities, range);
-        let exchanges = Exchanges::new(&lines);
+        let exchanges = Exchanges::new(store, &lines);
         let (ops, launches, works) = index_pieces(store, &lines);
         let correlations = Correlations::new(&lines, &activities, &ops, &launches, &works);
         let mut deps = Deps {

@@ -8,8 +8,8 @@
 //! 4. `walk`: the backward walk through last-arriving predecessors. [`stalls`](mod@stalls) walks gaps, [`critical`]
 //!    walks steps.
 //! 5. `disjoint`: one path from the critical paths of steps that overlap.
-//! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`kernels`], [`memory`], [`stragglers`],
-//!    [`threads`]: tables.
+//! 6. [`stats`], [`flame`](mod@flame), [`breakdown`], [`ops`], [`counters`], [`roofline`], [`kernels`], [`memory`],
+//!    [`stragglers`], [`threads`], [`communication`](mod@communication): tables.
 //! 7. [`findings`]: the changes to make first. [`report`]: the results of 4 to 7 together.
 //! 8. [`diff`]: the changes between two traces.
 //!
@@ -19,6 +19,7 @@ mod activity;
 mod autograd;
 pub mod breakdown;
 mod collectives;
+pub mod communication;
 mod correlation;
 pub mod counters;
 pub mod critical;

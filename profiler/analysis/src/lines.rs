@@ -261,6 +261,8 @@ fn flatten_track(
         slices.extend(running);
         has_work = true;
     }
+    // Of many ranks the spare room would be a third of all that the analyses hold.
+    slices.shrink_to_fit();
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     let mut pieces = if has_work { flatten(activities, &slices) } else { Vec::new() };
     // Frames were left out above, so a frame here is a slice of a CPU's track, in which the thread ran.
@@ -278,6 +280,7 @@ fn flatten_track(
             .filter(|p| matches!(p.activity, Activity::Op | Activity::HostOp))
             .for_each(|p| p.activity = Activity::Kernel);
     }
+    pieces.shrink_to_fit();
     (Line { track: id, process, kind, slices, pieces }, syncs)
 }
 

@@ -1,6 +1,7 @@
 //! The results of all analyses of a trace, computed from one dependency index.
 
 use super::breakdown::{self, Breakdown, DeviceBreakdown};
+use super::communication::{self, Communication};
 use super::counters::CounterTotals;
 use super::critical::{self, CriticalPath};
 use super::deps::Deps;
@@ -57,6 +58,8 @@ pub struct Analysis {
     pub threads: Vec<ThreadTimes>,
     /// The processes that came last to collectives and steps.
     pub stragglers: Stragglers,
+    /// What each collective cost, how fast it was, and which rank came last, and why.
+    pub communication: Communication,
     /// The changes to make first.
     pub findings: Vec<Finding>,
 }
@@ -83,6 +86,7 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
     let (counted, ops) = ops::op_table(store, range.clone(), &paths);
     let stragglers = stragglers::find_stragglers(deps, &range);
     let devices = breakdown::device_breakdowns(deps, &range);
+    let communication = communication::communication(deps, &range, &devices);
     let threads = thread_times(store, &range);
     let torch = torch_tables(store, &range);
     let what_if = WhatIf::new(deps, &paths);
@@ -94,7 +98,7 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
         ops: &ops,
         devices: &devices,
         threads: &threads,
-        stragglers: &stragglers,
+        communication: &communication,
     };
     Analysis {
         findings: findings(&facts),
@@ -114,6 +118,7 @@ fn analyse_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -
         ops,
         counted,
         stragglers,
+        communication,
         range,
     }
 }

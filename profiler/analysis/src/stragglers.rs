@@ -46,12 +46,9 @@ pub struct Stragglers {
 /// The stragglers of a range.
 pub(crate) fn find_stragglers(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers {
     let lines = &deps.lines;
-    let exchanges = deps.exchanges.rows.iter().map(|peers| {
-        let arrivals = peers.iter().map(|piece_id| {
-            let line = lines.line(piece_id.line);
-            (lines.piece(*piece_id).start, line.process, lines.slice(*piece_id).id)
-        });
-        last_arrival(arrivals)
+    let exchanges = deps.exchanges.synchronising().map(|exchange| {
+        let calls = deps.exchanges.calls_of(exchange);
+        last_arrival(calls.map(|call| (call.start, call.process, lines.slice(call.piece_id).id)))
     });
     let mut stragglers = Stragglers { collectives: exchanges.flatten().collect(), ..Stragglers::default() };
     stragglers.steps = steps(deps.store, range);

@@ -20,7 +20,7 @@ pub static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 /// w1 idle 0..13
 /// w0 parked B 12..28 empty                the node `B` waited without a thread for a row of the queue `q`; `full`, for room
 /// gpu7 kernel: gemm 20..30 c 5            a slice of any category, with its correlation, on stream 7
-/// gpu7 kernel: dot 20..30 says {"flops":8}   the same with arguments: a JSON object without spaces
+/// gpu7 kernel: dot 20..30 says {"flops":8}   the same with arguments: a JSON object with `~` for spaces
 /// gpu7 wait 3..4 for 20 record 11         a record: stream 7 waits for the event that call 11 recorded on stream 20
 /// main synced 40..50 for 20 c 9           the host's call 9 that waits for stream 20, with its record
 /// flow 1 main 10 -> w0 12                 an arrow
@@ -109,7 +109,7 @@ impl Kit {
             }
             [track, category, name, range, "says", args] => {
                 let site = self.site(track, &category.trim_end_matches(':').replace('-', " "), name);
-                let args = self.batch.args(args);
+                let args = self.batch.args(&args.replace('~', " "));
                 self.push(track, Event { depth, args, ..slice(range, site) });
             }
             [track, category, name, range, ref rest @ ..] if category.ends_with(':') => {

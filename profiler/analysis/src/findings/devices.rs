@@ -1,4 +1,4 @@
-//! Findings about several devices or processes: communication that no compute hides, and the process that comes last.
+//! Findings about several devices: communication that no compute hides.
 
 use super::facts::{Facts, Finding, MAX_SLICES, shorten};
 use crate::activity::{Activities, Activity};
@@ -7,7 +7,6 @@ use crate::critical::{PathKind, Segment};
 use crate::intervals::union_ns;
 use crate::stalls::cause::Cause;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use text::duration;
 use trace_model::SliceRef;
 
@@ -31,7 +30,6 @@ pub(super) fn add_findings(facts: &Facts<'_>, found: &mut Vec<Finding>) {
             None => found.push(exposed),
         }
     }
-    found.extend(straggler(facts));
 }
 
 fn exposed_share(device: &DeviceBreakdown) -> f64 {
@@ -88,36 +86,4 @@ fn collectives(facts: &Facts<'_>, device: &DeviceBreakdown) -> Vec<SliceRef> {
     let mut found: Vec<SliceRef> = slices.filter(|slice| activities.get(slice) == Activity::Collective).collect();
     found.sort_by_key(|slice| (Reverse(slice.dur()), slice.start));
     found
-}
-
-/// The finding about the process for whose collectives the others waited longest.
-fn straggler(facts: &Facts<'_>) -> Option<Finding> {
-    let mut waited_ns: BTreeMap<u32, i64> = BTreeMap::new();
-    for late in &facts.stragglers.collectives {
-        *waited_ns.entry(late.process).or_default() += late.waited_ns;
-    }
-    let (&worst, _) = waited_ns.iter().min_by_key(|(process, waited_ns)| (Reverse(**waited_ns), **process))?;
-    let mut times: Vec<_> = facts.stragglers.collectives.iter().filter(|l| l.process == worst).collect();
-    let exchanges = facts.stragglers.collectives.len();
-    times.sort_by_key(|l| Reverse(l.late_ns));
-    let first = times.first()?;
-    let slice = facts.store.slice(first.slice)?;
-    let late_ns: i64 = times.iter().map(|l| l.late_ns).sum();
-    let process = facts.store.processes().get(worst as usize)?;
-    let slices = times.iter().take(MAX_SLICES).map(|l| l.slice).collect();
-    // Waits for collectives of several streams may overlap; their time is counted once.
-    let waits = times.iter().filter_map(|l| {
-        let last = facts.store.slice(l.slice)?.start;
-        Some((last - l.late_ns, last))
-    });
-    let mut finding = facts.finding("straggler", union_ns(waits.collect()), slice.start..slice.end, slices);
-    finding.text = format!(
-        "{} on {} came last to {} of {exchanges} collectives, {} after the first; the others waited {} together.",
-        process.title(),
-        process.host,
-        times.len(),
-        duration(late_ns / times.len().max(1) as i64),
-        duration(times.iter().map(|l| l.waited_ns).sum()),
-    );
-    Some(finding)
 }

@@ -1,9 +1,9 @@
 //! The rules' input (facts of a trace) and output (findings).
 
 use crate::breakdown::DeviceBreakdown;
+use crate::communication::Communication;
 use crate::critical::{CriticalPath, PathKind, Segment};
 use crate::ops::OpRow;
-use crate::stragglers::Stragglers;
 use crate::threads::ThreadTimes;
 use crate::whatif::WhatIf;
 use rustc_hash::FxHashSet;
@@ -46,7 +46,7 @@ pub(crate) struct Facts<'a> {
     pub ops: &'a [OpRow],
     pub devices: &'a [DeviceBreakdown],
     pub threads: &'a [ThreadTimes],
-    pub stragglers: &'a Stragglers,
+    pub communication: &'a Communication,
 }
 
 impl Facts<'_> {

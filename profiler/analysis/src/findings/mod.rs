@@ -7,13 +7,15 @@
 //! | rules | about |
 //! |---|---|
 //! | `path` | kinds of segments on the path, slow ops |
-//! | `devices` | communication that no compute hides, stragglers |
+//! | `devices` | communication that no compute hides |
+//! | `straggler` | the rank that others wait for in collectives |
 //! | `program` | a program without steps: its hottest functions, what its threads waited for |
 
 mod devices;
 mod facts;
 mod path;
 mod program;
+mod straggler;
 mod words;
 
 pub(crate) use facts::Facts;
@@ -23,6 +25,7 @@ pub use facts::Finding;
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let mut findings = path::findings(facts);
     devices::add_findings(facts, &mut findings);
+    findings.extend(straggler::finding(facts));
     program::add_findings(facts, &mut findings);
     findings.retain(|f| f.share >= facts::MIN_SHARE);
     findings.sort_by(|a, b| b.saves_ns.cmp(&a.saves_ns).then_with(|| a.title.cmp(&b.title)));
