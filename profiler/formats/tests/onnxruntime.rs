@@ -32,7 +32,7 @@ fn operators_nodes_and_runs() {
     assert_eq!(store.steps().iter().map(|step| step.id).collect::<Vec<_>>(), [0, 1, 2], "runs of the model");
     let scopes = scope_table(&store, store.range(), &[]);
     assert_eq!(scopes.iter().find(|row| row.scope == "layer1").unwrap().count, 9);
-    let (_, shapes) = trace_analysis::torch::modules_and_shapes(&store, &store.range());
+    let shapes = trace_analysis::report::analyse(&store, store.range()).op_shapes;
     let conv = shapes.iter().find(|row| row.name == "Conv").unwrap();
     assert_eq!(conv.count, 3);
     assert!(conv.dims.starts_with("[[8,3,16,16]") || conv.dims.starts_with("[[8, 3, 16, 16]"), "{}", conv.dims);
