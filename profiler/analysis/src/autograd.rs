@@ -4,7 +4,7 @@
 //! (torch/csrc/autograd/engine.cpp). No slice says so; what the engine evaluates has slices of its own name, and arrows
 //! from the ops whose gradients they are.
 
-use super::deps::IncomingFlow;
+use super::incoming::IncomingFlow;
 use super::lines::{Lines, PieceId};
 use rustc_hash::FxHashMap;
 use trace_store::Store;

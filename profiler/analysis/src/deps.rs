@@ -23,6 +23,7 @@ use super::activity::{Activities, Activity};
 use super::autograd::Autograd;
 use super::collectives::Exchanges;
 use super::correlation::{Correlations, Executions, PiecesByCorrelation};
+use super::incoming::IncomingFlow;
 use super::lines::{LineKind, Lines, PieceId};
 use super::step_index::StepIndex;
 use super::sync_record::{SyncRecord, SyncTarget};
@@ -42,16 +43,6 @@ const MAX_RESUME_NS: i64 = 20_000;
 
 /// (row of the process, correlation).
 type ProcessCorrelation = (u32, u32);
-
-/// A flow from one line to another.
-pub(crate) struct IncomingFlow {
-    pub line: u32,
-    /// Time of arrival on `line`.
-    pub to: i64,
-    pub from_line: u32,
-    /// Time at which the flow left `from_line`.
-    pub from: i64,
-}
 
 /// The dependency index of a range.
 pub(crate) struct Deps<'a> {

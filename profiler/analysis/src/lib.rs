@@ -28,6 +28,7 @@ pub mod diff;
 mod disjoint;
 pub mod findings;
 pub mod flame;
+mod incoming;
 mod intervals;
 pub mod kernels;
 mod launching;

@@ -5,7 +5,8 @@
 //! a step are both such walks.
 
 use super::activity::Activity;
-use super::deps::{AWAITS_QUEUE_ROOM, AWAITS_QUEUE_ROW, Deps, IncomingFlow};
+use super::deps::{AWAITS_QUEUE_ROOM, AWAITS_QUEUE_ROW, Deps};
+use super::incoming::IncomingFlow;
 use super::lines::{LineKind, PieceId};
 use super::needs::{Edge, Link, Needs, Target};
 use super::step_index::LastAct;

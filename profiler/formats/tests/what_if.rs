@@ -20,7 +20,7 @@ const PLANTED: &[(&str, &str, &str, f64)] = &[
     ("kernel", "slow kernel", "in 8 executions", 2.0),
     ("launches", "launches", "captured graph", 1.0),
     ("item", "synchronisation", "synchronisation calls", 1.0),
-    ("synchronize", "synchronisation", "synchronisation calls", 1.0),
+    ("sync", "synchronisation", "synchronisation calls", 1.0),
     ("empty_cache", "memory", "memory to be allocated", 1.0),
     ("capture", "launches", "captured graph", 1.0),
     ("collectives", "exposed communication", "communication", 1.0),

@@ -1,4 +1,4 @@
-//! Replays of small traces whose outcome can be told by hand, and what holds for any.
+//! Replays of small traces whose outcome follows by hand, and what holds for any.
 
 use super::{Change, Replay};
 use crate::deps::Deps;

@@ -126,7 +126,7 @@ def planted():
     replay = graphed(lambda: adds(t))
     yield "launches", lambda: t.step(after=lambda: adds(t)), lambda: t.step(after=replay)
     yield "item", lambda: t.step(after=lambda: norms(t, True)), lambda: t.step(after=lambda: norms(t, False))
-    yield "synchronize", lambda: t.step(forward=synchronizing(t)), lambda: t.step()
+    yield "sync", lambda: t.step(forward=synchronizing(t)), lambda: t.step()
     yield "empty_cache", lambda: t.step(after=lambda: blocks(True)), lambda: t.step(after=lambda: blocks(False))
     s = Training(64, 256, 12)
     side = torch.cuda.Stream()
