@@ -12,7 +12,7 @@ mod modules;
 mod scan;
 mod shapes;
 
-pub use modules::{ModuleCost, ModuleRow};
+pub use modules::{ModuleCost, ModuleRow, module_of_site};
 pub use shapes::OpShapeRow;
 
 use std::ops::Range;
