@@ -194,9 +194,9 @@ impl Area<'_> {
                 painter.circle(at, metrics::DOT, mark.color, Stroke::new(metrics::HAIRLINE, p.canvas));
             }
             let galley = painter.layout_no_wrap(mark.label.clone(), font.clone(), mark.color);
-            let mut left = x + metrics::GAP;
+            let mut left = x + metrics::DOT + metrics::GAP;
             if left + galley.size().x > frame.inner.right() {
-                left = x - metrics::GAP - galley.size().x;
+                left = x - metrics::DOT - metrics::GAP - galley.size().x;
             }
             let mut label = Rect::from_min_size(pos2(left, frame.inner.top() + metrics::GAP), galley.size());
             // Below the labels that it would cover.
@@ -221,7 +221,8 @@ pub(super) fn line_legend(ui: &mut Ui, color: Color32, name: &str) {
 pub(super) fn area_legend(ui: &mut Ui, color: Color32, name: &str) -> Response {
     let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::ROW_H), Sense::hover());
     let square = Rect::from_center_size(rect.center(), vec2(metrics::SWATCH, metrics::SWATCH));
-    ui.painter().rect_filled(square, 2.0, color);
+    let border = Stroke::new(metrics::HAIRLINE, palette(ui).border);
+    ui.painter().rect(square, 2.0, color, border, egui::StrokeKind::Inside);
     ui.label(name)
 }
 

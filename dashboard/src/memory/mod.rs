@@ -146,10 +146,19 @@ impl MemoryView {
         }
         match source {
             Source::Snapshot(i) => self.snapshot_bar_ui(ui, &data.snapshots[i]),
-            Source::Trace(_) => {
-                if self.settings.view.is_some() && ui.button("Whole trace").clicked() {
+            Source::Trace(i) => {
+                if self.settings.view.is_some() && ui.button("Fit").on_hover_text("Show all of the time").clicked() {
                     self.settings.view = None;
                 }
+                let store = &data.traces[i].store;
+                trailing_text(
+                    ui,
+                    &format::count_of_irregular(
+                        store.memory().len() as u64,
+                        "allocation or free",
+                        "allocations and frees",
+                    ),
+                );
             }
         }
     }

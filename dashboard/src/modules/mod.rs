@@ -251,7 +251,7 @@ impl ModulesView {
         let selected = self.settings.selected.as_deref().and_then(|path| report.tree.find(path));
         let module = &report.tree.modules[selected.unwrap_or(0)];
         let panel = ui.max_rect();
-        let action = side(ui, Edge::Right, "modules side", Extent::Points(1.5 * metrics::SIDE_W), |ui| {
+        let action = side(ui, Edge::Right, "modules side", Extent::Points(1.25 * metrics::SIDE_W), |ui| {
             side::side_ui(ui, report, module)
         });
         if action == Some(side::Action::Longest) {
@@ -266,7 +266,7 @@ impl ModulesView {
             shown: &self.arranged.rows.shown,
             folding: &self.folding,
             order: self.order,
-            selected: self.settings.selected.as_deref(),
+            selected: Some(&module.path),
             follows: std::mem::take(&mut self.follows),
         };
         let frame = Frame::new().inner_margin(Margin { left: metrics::PAD as i8, ..Margin::ZERO });

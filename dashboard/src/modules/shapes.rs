@@ -2,15 +2,16 @@
 
 use super::model::{ShapeColumn, shape_columns};
 use egui::{Label, Sense, Ui, vec2};
+use egui_extras::Column as Width;
 use trace_analysis::torch::OpShapeRow;
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{DataTable, SortOrder, TableClicks, names_column, text_cell, word_column},
+    widgets::{DataTable, SortOrder, TableClicks, names_column, text_cell},
 };
 
-/// Width of the shapes by default.
-const SHAPES_W: f32 = 260.0;
+/// Least width of the shapes.
+const SHAPES_W: f32 = 200.0;
 
 /// Shows the rows `shown` of `rows`; rows of the op `selected` are highlighted.
 pub(super) fn table_ui(
@@ -24,7 +25,7 @@ pub(super) fn table_ui(
     let table = DataTable::new(("op shapes", format::is_exact()), &columns, rows)
         .order(shown)
         .width(0, names_column(ui, shown.iter().map(|i| &*rows[*i].name)))
-        .width(1, word_column(SHAPES_W));
+        .width(1, Width::remainder().at_least(SHAPES_W).clip(true));
     table.show(
         ui,
         |column| order.descending_by(column),

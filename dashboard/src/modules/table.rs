@@ -9,14 +9,14 @@ use ui::{
     widgets::{DataTable, SortOrder, TableClicks, named, text_cell, word_column},
 };
 
-/// Width of the column of shares with its bar.
-const SHARE_W: f32 = 120.0;
+/// Least width of the column of shares with its bar.
+const SHARE_W: f32 = 104.0;
 /// Width of its figure.
 const SHARE_TEXT_W: f32 = 52.0;
 /// Width by which a level is indented.
 const INDENT_W: f32 = 14.0;
 /// Width of the names by default.
-const MODULE_W: f32 = 240.0;
+const MODULE_W: f32 = 216.0;
 
 /// The clicks in the tree.
 pub(super) struct TreeClicks {
@@ -45,7 +45,7 @@ impl TreeTable<'_> {
         let table = DataTable::new(("modules", format::is_exact()), &columns, &self.tree.modules)
             .order(self.shown)
             .width(0, word_column(MODULE_W))
-            .width(1, Width::initial(SHARE_W).at_least(SHARE_W).resizable(true).clip(true))
+            .width(1, Width::remainder().at_least(SHARE_W).clip(true))
             .scroll_to(self.selected.filter(|_| self.follows).and_then(position));
         let table = table.show(
             ui,

@@ -27,6 +27,8 @@ use ui::{
 
 /// Pixels of the chart's width that are columns, at most.
 const MAX_COLUMNS: usize = 4096;
+/// Failed allocations that have a button, at most; all of them have marks.
+const MAX_FAILURES: usize = 4;
 /// Share of the height that the chart takes by default.
 const CHART_SHARE: f32 = 0.45;
 
@@ -157,12 +159,10 @@ impl SnapshotPage {
         self.heading_ui(ui, subject, &moment, event);
         let stacks = &subject.snapshot.snapshot.stacks;
         let row = moment.rows.iter().find(|row| self.is_selected(row, settings)).or(moment.rows.first());
-        let picked = widgets::side(ui, Edge::Right, "memory side", Extent::Points(2.0 * metrics::SIDE_W), |ui| {
-            side::side_ui(ui, stacks, subject.of, subject.device, row)
+        let failure = subject.of.out_of_memory.iter().find(|failure| failure.point.event == event);
+        widgets::side(ui, Edge::Right, "memory side", Extent::Points(2.0 * metrics::SIDE_W), |ui| {
+            side::side_ui(ui, stacks, subject.device, failure, row);
         });
-        if picked.is_some() {
-            self.event = picked;
-        }
         let key = (Arc::as_ptr(&moment) as usize, self.order, settings.filter.clone());
         if self.sorted.of.as_ref() != Some(&key) {
             let rows = moment::sorted(&moment.rows, &settings.filter, self.order);
@@ -210,6 +210,14 @@ impl SnapshotPage {
                 ui.label(format!("{} live in {n}", format::bytes(moment.bytes)));
                 if !is_peak && ui.button("Peak").on_hover_text("What was live at the peak").clicked() {
                     self.event = None;
+                }
+                for failure in subject.of.out_of_memory.iter().take(MAX_FAILURES) {
+                    let point = &failure.point;
+                    let text = format!("Out of memory, {}", side::when(subject.device, point.event));
+                    let text = RichText::new(text).color(palette(ui).error);
+                    if ui.button(text).on_hover_text("What was live when an allocation failed").clicked() {
+                        self.event = Some(point.event);
+                    }
                 }
             });
         });

@@ -1,59 +1,50 @@
-//! The details next to the table: allocations that failed, and the selected place with its largest allocations.
+//! The details next to the table: an allocation that failed, and the selected place with its largest allocations.
 
 use super::{moment::LiveRow, place};
-use crate::data::DeviceHistory;
 use egui::{RichText, Ui};
 use torch_dumps::{Allocation, Device, OutOfMemory, StackId, Stacks};
 use ui::{
     format,
     theme::{metrics, palette},
-    widgets::{figure_grid, heading, scroll_area},
+    widgets::{figure_grid, heading, pairs_grid, scroll_area},
 };
 
 /// Frames of a stack that are listed, at most.
 const MAX_FRAMES: usize = 40;
 
-/// Shows the details; returns the event that was clicked: what was live after it is to be shown.
+/// Shows the details: the allocation that failed at the moment, if one did, and the selected place.
 pub(super) fn side_ui(
     ui: &mut Ui,
     stacks: &Stacks,
-    of: &DeviceHistory,
     device: &Device,
+    failure: Option<&OutOfMemory>,
     row: Option<&LiveRow>,
-) -> Option<Option<u32>> {
-    let mut picked = None;
+) {
     let height = ui.available_height();
     scroll_area(ui, [true, true], height).auto_shrink([false, false]).show(ui, |ui| {
         ui.add_space(metrics::GAP);
-        for failure in &of.out_of_memory {
-            if failure_ui(ui, stacks, device, failure) {
-                picked = Some(failure.point.event);
-            }
+        if let Some(failure) = failure {
+            failure_ui(ui, stacks, device, failure);
         }
-        match row {
-            Some(row) => row_ui(ui, stacks, device, row),
-            None => _ = ui.weak("Select a row for its stack and its largest allocations"),
+        if let Some(row) = row {
+            row_ui(ui, stacks, device, row);
         }
     });
-    picked
 }
 
-fn failure_ui(ui: &mut Ui, stacks: &Stacks, device: &Device, failure: &OutOfMemory) -> bool {
-    let p = palette(ui);
-    ui.label(RichText::new("Out of memory").size(metrics::TEXT_TITLE).color(p.error));
+fn failure_ui(ui: &mut Ui, stacks: &Stacks, device: &Device, failure: &OutOfMemory) {
+    ui.label(RichText::new("Out of memory").size(metrics::TEXT_TITLE).color(palette(ui).error));
     let point = &failure.point;
     let figures = [
         ("Asked for", format::bytes(failure.requested)),
         ("Allocated then", format::bytes(point.allocated)),
         ("Reserved then", format::bytes(point.reserved)),
         ("Free on the device", format::bytes(failure.device_free)),
-        ("When", when(device, point.event)),
-        ("Where", place::short(stacks, stacks.user_frame(failure.stack))),
+        ("Time", when(device, point.event)),
     ];
-    ui::widgets::pairs_grid(ui, ("failure", point.event), figures.map(|(name, value)| (name.to_owned(), value)));
-    let is_clicked = ui.button("What was live then").clicked();
+    pairs_grid(ui, ("failure", point.event), figures.map(|(name, value)| (name.to_owned(), value)));
+    stack_ui(ui, stacks, failure.stack);
     ui.add_space(metrics::GAP_WIDE);
-    is_clicked
 }
 
 fn row_ui(ui: &mut Ui, stacks: &Stacks, device: &Device, row: &LiveRow) {

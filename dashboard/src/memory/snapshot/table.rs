@@ -8,7 +8,7 @@ use ui::{
     widgets::{DataTable, SortOrder, TableClicks, names_column, text_cell},
 };
 
-/// Width of the column of shares with its bar.
+/// Least width of the column of shares with its bar.
 const SHARE_W: f32 = 140.0;
 /// Width of its figure.
 const SHARE_TEXT_W: f32 = 52.0;
@@ -26,7 +26,7 @@ pub(super) fn table_ui(
     let table = DataTable::new("live at a moment", &COLUMNS, rows)
         .order(shown)
         .width(0, names_column(ui, shown.iter().map(|i| &*rows[*i].title)))
-        .width(1, Width::initial(SHARE_W).at_least(SHARE_W).resizable(true).clip(true));
+        .width(1, Width::remainder().at_least(SHARE_W).clip(true));
     table.show(
         ui,
         |column| order.descending_by(column),

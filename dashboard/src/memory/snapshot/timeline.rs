@@ -8,16 +8,16 @@ use ui::{address::Choice, background::Question};
 /// What the x axis shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::memory) enum Axis {
-    /// Seconds since the first event.
+    /// The number of events, each of the same width: a busy moment is as wide as it has events.
     #[default]
-    Time,
-    /// The number of events, each of the same width: what happens in a short time is as wide as the rest.
     Events,
+    /// Seconds since the first event.
+    Time,
 }
 
 impl Choice for Axis {
     const TABLE: &'static [(Self, &'static str, &'static str)] =
-        &[(Self::Time, "time", "Time"), (Self::Events, "events", "Events")];
+        &[(Self::Events, "events", "Events"), (Self::Time, "time", "Time")];
 }
 
 /// What the areas are.

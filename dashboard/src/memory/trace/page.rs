@@ -75,6 +75,15 @@ impl TracePage {
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             egui::Frame::new().inner_margin(egui::Margin::symmetric(metrics::PAD as i8, 0)).show(ui, |ui| {
                 self.devices_ui(ui, data, &memory, view, selection);
+                if !memory.devices.iter().any(has_nodes) {
+                    ui.add_space(metrics::GAP_WIDE);
+                    ui.horizontal_wrapped(|ui| {
+                        ui.label(RichText::new(UNNAMED).color(palette(ui).text_weak));
+                        if ui.link("Modules has what each module retains").clicked() {
+                            selection.show(ViewKind::Modules);
+                        }
+                    });
+                }
                 ui.add_space(metrics::GAP_WIDE);
             });
         });
@@ -101,7 +110,7 @@ impl TracePage {
             ui.add_space(metrics::GAP);
             heading(ui, &device.device);
             let shown = columns.as_deref().map(|columns| (&columns.view, &columns.devices[i][..]));
-            let response = chart_ui(ui, device, view, shown, height);
+            let response = chart_ui(ui, device, i, view, shown, height);
             if response.fit {
                 *chosen = None;
             } else if let Some(show) = response.show {
@@ -141,14 +150,7 @@ impl TracePage {
                 self.show_moment(device.peak_time, memory, selection);
             }
         });
-        let has_nodes = device.live_at_peak.iter().any(|(node, _)| !node.is_empty());
-        if !has_nodes {
-            ui.horizontal_wrapped(|ui| {
-                ui.label(RichText::new(UNNAMED).color(p.text_weak));
-                if ui.link("Modules has what each module retains").clicked() {
-                    selection.show(ViewKind::Modules);
-                }
-            });
+        if !has_nodes(device) {
             return;
         }
         figure_grid(ui, ("live at peak", &device.device), &["Live at the peak", "Bytes", "Share"], |ui| {
@@ -178,13 +180,20 @@ impl TracePage {
     }
 }
 
+/// Whether the allocations of a device name their nodes.
+fn has_nodes(device: &DeviceMemory) -> bool {
+    device.live_at_peak.iter().any(|(node, _)| !node.is_empty())
+}
+
 fn bytes(bytes: i64) -> u64 {
     bytes.max(0).cast_unsigned()
 }
 
+/// Shows the chart of the `i`-th device.
 fn chart_ui(
     ui: &mut Ui,
     device: &DeviceMemory,
+    i: usize,
     view: [f64; 2],
     shown: Option<(&View, &[u64])>,
     height: f32,
@@ -202,7 +211,7 @@ fn chart_ui(
         span,
         n_columns: columns.len(),
         column: &column,
-        colors: &[p.mark_of_name(&device.device)],
+        colors: &[p.mark(i)],
         line: None,
         marks: &marks,
         strong: None,
