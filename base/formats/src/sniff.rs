@@ -188,8 +188,14 @@ fn sniff_bytes(prefix: &[u8]) -> FileKind {
     if let Some(format) = trace::recognise(prefix) {
         return FileKind::Trace(format);
     }
-    if let Some(kind) = torch_dump::recognise(prefix) {
-        return kind;
+    if let Some(pickle) = torch_dump::recognise(prefix) {
+        return match pickle {
+            Pickle::Snapshot => FileKind::MemorySnapshot,
+            Pickle::Recording => {
+                FileKind::Unknown(Foreign::LooksLike("a flight recorder's dump: see `stepscope dumps`"))
+            }
+            Pickle::Other => FileKind::Unknown(Foreign::LooksLike("a pickle")),
+        };
     }
     if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
         return FileKind::Unknown(Foreign::LooksLike(name));
@@ -285,6 +291,7 @@ mod trace;
 
 use run_log::may_be_run_log;
 pub use run_log::{is_database_name, is_run_log};
+use torch_dump::Pickle;
 pub use trace::TraceFormat;
 use trace::{first_field, is_name};
 

@@ -75,6 +75,7 @@ impl Area<'_> {
         let y = [0.0, (most.max(marked).max(1) as f64) * (1.0 + HEADROOM)];
         let mut frame = Frame::new(outer, Bounds { x: self.view, y }, Scale::Linear);
         frame.inner.min.x += metrics::PAD;
+        frame.inner.max.x -= metrics::PAD;
         frame.paint_units(ui, [self.x_unit, Unit::Bytes]);
         let painter = ui.painter_at(frame.inner.expand(0.5));
         let pointer = response.hover_pos().filter(|at| frame.inner.contains(*at));
@@ -186,13 +187,18 @@ impl Area<'_> {
         let p = palette(ui);
         let font = FontId::proportional(metrics::TEXT_SMALL);
         let mut taken: Vec<Rect> = Vec::new();
-        for mark in self.marks.iter().filter(|mark| self.shows(mark.x)) {
+        let marks = || self.marks.iter().filter(|mark| self.shows(mark.x));
+        for mark in marks() {
             let x = frame.x(mark.x);
             painter.vline(x, frame.inner.y_range(), Stroke::new(metrics::HAIRLINE, mark.color));
             if let Some(bytes) = mark.bytes {
                 let at = pos2(x, frame.y(bytes as f64));
                 painter.circle(at, metrics::DOT, mark.color, Stroke::new(metrics::HAIRLINE, p.canvas));
             }
+        }
+        // Labels cover lines.
+        for mark in marks() {
+            let x = frame.x(mark.x);
             let galley = painter.layout_no_wrap(mark.label.clone(), font.clone(), mark.color);
             let mut left = x + metrics::DOT + metrics::GAP;
             if left + galley.size().x > frame.inner.right() {
@@ -202,6 +208,9 @@ impl Area<'_> {
             // Below the labels that it would cover.
             while let Some(other) = taken.iter().find(|other| other.intersects(label.expand(1.0))) {
                 label = label.translate(vec2(0.0, other.bottom() + 2.0 - label.top()));
+            }
+            if label.bottom() > frame.inner.bottom() {
+                continue;
             }
             painter.rect_filled(label.expand(2.0), 2.0, p.canvas.gamma_multiply(0.85));
             painter.galley(label.min, galley, mark.color);

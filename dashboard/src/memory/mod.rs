@@ -189,6 +189,8 @@ impl MemoryView {
             ui.weak("By");
             choice_buttons(ui, "By", &mut self.settings.by);
             ui.separator();
+            let hint = "Leaves out the line of reserved bytes";
+            ui.toggle_value(&mut self.settings.only_allocated, "Allocated only").on_hover_text(hint);
             let edit = TextEdit::singleline(&mut self.settings.filter).hint_text("Filter places").desired_width(140.0);
             ui.add(edit).accessible_name("Filter places");
             if self.settings.view.is_some() && ui.button("Fit").on_hover_text("Show all of the time").clicked() {

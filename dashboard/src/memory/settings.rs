@@ -30,6 +30,8 @@ pub(super) struct Settings {
     pub axis: Axis,
     pub by: GroupBy,
     pub sort_by: SortBy,
+    /// Whether the chart leaves out the reserved bytes, which may be far more than what is allocated.
+    pub only_allocated: bool,
     pub filter: String,
     /// The part of the axis; `None` for everything.
     pub view: Option<[f64; 2]>,
@@ -42,6 +44,7 @@ address_fields!(Settings {
     "axis" = axis: Axis,
     "by" = by: GroupBy,
     "sort" = sort_by: SortBy,
+    "allocated" = only_allocated: bool,
     "filter" = filter: String,
     "view" = view: Option<[f64; 2]>,
 });

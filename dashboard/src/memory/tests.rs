@@ -4,8 +4,7 @@ use super::MemoryView;
 use crate::{
     Data, View as _, ViewKind,
     loader::read_snapshot_file,
-    panel_test::{Panel, panel, wait_for},
-    timeline::testing::demo,
+    panel_test::{Panel, panel, torch_step, wait_for},
 };
 use egui_kittest::kittest::Queryable as _;
 use std::path::Path;
@@ -49,8 +48,8 @@ fn segments_are_listed_with_their_use() {
 
 #[test]
 fn a_trace_has_its_devices() {
-    let mut harness = panel(MemoryView::default(), Data::default().with_trace("demo", demo(3)), [900.0, 600.0]);
-    wait_for(&mut harness, "Memory of cpu:0: peak ");
+    let mut harness = panel(MemoryView::default(), Data::default().with_trace("step", torch_step()), [900.0, 600.0]);
+    wait_for(&mut harness, "Memory of cpu: peak ");
     harness.get_by_label("Show in Timeline").click();
     harness.run_steps(4);
     let state = harness.state_mut();

@@ -52,8 +52,10 @@ pub(super) fn side_ui(ui: &mut Ui, report: &Report, module: &Module) -> Option<A
         }
         ui.add_space(metrics::GAP_WIDE);
         let row = &module.row;
-        costs_ui(ui, report, "With inner modules", [&row.forward, &row.backward]);
-        if !module.children.is_empty() {
+        if module.children.is_empty() {
+            costs_ui(ui, report, "Costs", [&row.forward, &row.backward]);
+        } else {
+            costs_ui(ui, report, "With inner modules", [&row.forward, &row.backward]);
             costs_ui(ui, report, "Without inner modules", [&row.own_forward, &row.own_backward]);
         }
     });

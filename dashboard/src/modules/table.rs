@@ -9,8 +9,8 @@ use ui::{
     widgets::{DataTable, SortOrder, TableClicks, named, text_cell, word_column},
 };
 
-/// Least width of the column of shares with its bar.
-const SHARE_W: f32 = 104.0;
+/// Least and greatest width of the column of shares with its bar.
+const SHARE_W: std::ops::RangeInclusive<f32> = 104.0..=400.0;
 /// Width of its figure.
 const SHARE_TEXT_W: f32 = 52.0;
 /// Width by which a level is indented.
@@ -45,7 +45,7 @@ impl TreeTable<'_> {
         let table = DataTable::new(("modules", format::is_exact()), &columns, &self.tree.modules)
             .order(self.shown)
             .width(0, word_column(MODULE_W))
-            .width(1, Width::remainder().at_least(SHARE_W).clip(true))
+            .width(1, Width::remainder().range(SHARE_W).clip(true))
             .scroll_to(self.selected.filter(|_| self.follows).and_then(position));
         let table = table.show(
             ui,

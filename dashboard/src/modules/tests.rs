@@ -3,24 +3,14 @@
 use super::ModulesView;
 use crate::{
     Data, View as _, ViewKind,
-    panel_test::{Panel, panel, wait_for},
+    panel_test::{Panel, panel, torch_step, wait_for},
     timeline::testing::demo,
 };
 use egui::Key;
 use egui_kittest::kittest::Queryable as _;
-use std::path::Path;
-use trace_store::{Store, StoreOptions};
-
-fn step() -> Store {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/formats/tests/fixtures/torch/step.trace.json.gz");
-    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    trace_formats::import::open(&[path]).unwrap().read_all(&mut store).unwrap();
-    store
-}
 
 fn harness() -> Panel<ModulesView> {
-    let mut harness = panel(ModulesView::default(), Data::default().with_trace("step", step()), [1400.0, 700.0]);
+    let mut harness = panel(ModulesView::default(), Data::default().with_trace("step", torch_step()), [1400.0, 700.0]);
     wait_for(&mut harness, "Fold Net_0");
     harness
 }

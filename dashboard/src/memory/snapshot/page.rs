@@ -237,7 +237,9 @@ impl SnapshotPage {
         let view = settings.view.unwrap_or([0.0, end]);
         ui.horizontal(|ui| {
             ui.add_space(metrics::PAD);
-            line_legend(ui, p.text_weak, "reserved");
+            if !settings.only_allocated {
+                line_legend(ui, p.text_weak, "reserved");
+            }
             ui.weak("areas: allocated, by place; the rest in grey");
         });
         let columns = picture.map_or(&[][..], |picture| &picture.columns);
@@ -254,7 +256,7 @@ impl SnapshotPage {
             n_columns: columns.len(),
             column: &column,
             colors: &colors,
-            line: Some(p.text_weak),
+            line: (!settings.only_allocated).then_some(p.text_weak),
             marks: &marks,
             strong,
             wheel_zooms: true,

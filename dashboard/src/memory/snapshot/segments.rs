@@ -67,7 +67,7 @@ impl Segments<'_> {
             choice_buttons(ui, "Sort segments by", sort_by);
             let p = palette(ui);
             super::super::area::area_legend(ui, p.mark(0), "allocated, by place");
-            super::super::area::area_legend(ui, p.warning, "freed, a stream may use it");
+            super::super::area::area_legend(ui, p.text_weak, "freed, a stream may use it");
             super::super::area::area_legend(ui, p.raised, "free");
         });
         let largest = segments.iter().map(|segment| segment.size).max().unwrap_or(1).max(1);
@@ -129,7 +129,7 @@ impl Segments<'_> {
     fn color(&self, p: &'static Palette, block: &Block) -> Color32 {
         match block.state {
             BlockState::Free => p.raised,
-            BlockState::PendingFree => p.warning,
+            BlockState::PendingFree => p.text_weak,
             BlockState::Allocated => super::colors::color_of(p, self.groups, block.stack),
         }
     }
@@ -147,6 +147,10 @@ impl Segments<'_> {
                 continue;
             }
             drawn_to = rect.max.x;
+            if block.state == BlockState::PendingFree {
+                // Lower than what is in use.
+                rect.min.y = rect.center().y;
+            }
             mesh.add_colored_rect(rect, self.color(p, block));
             if rect.width() > 3.0 {
                 // A gap, which separates adjacent blocks.
@@ -180,7 +184,8 @@ impl Segments<'_> {
             ui.weak(format!("{} asked for, {} lost by rounding", format::bytes(block.requested), format::bytes(lost)));
         }
         if let Some(one) = self.of.live_by_address.get(&block.address).and_then(|i| self.of.allocations.get(*i)) {
-            ui.label(format!("allocated {}", side::when(self.device(), one.begin)));
+            let at = if one.begin.is_some() { "at " } else { "" };
+            ui.label(format!("allocated {at}{}", side::when(self.device(), one.begin)));
         }
         for frame in place::frames(self.stacks(), block.stack, MAX_FRAMES) {
             ui.weak(place::short(self.stacks(), Some(frame)));

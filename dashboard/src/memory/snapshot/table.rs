@@ -8,8 +8,8 @@ use ui::{
     widgets::{DataTable, SortOrder, TableClicks, names_column, text_cell},
 };
 
-/// Least width of the column of shares with its bar.
-const SHARE_W: f32 = 140.0;
+/// Least and greatest width of the column of shares with its bar.
+const SHARE_W: std::ops::RangeInclusive<f32> = 120.0..=480.0;
 /// Width of its figure.
 const SHARE_TEXT_W: f32 = 52.0;
 
@@ -26,7 +26,7 @@ pub(super) fn table_ui(
     let table = DataTable::new("live at a moment", &COLUMNS, rows)
         .order(shown)
         .width(0, names_column(ui, shown.iter().map(|i| &*rows[*i].title)))
-        .width(1, Width::remainder().at_least(SHARE_W).clip(true));
+        .width(1, Width::remainder().range(SHARE_W).clip(true));
     table.show(
         ui,
         |column| order.descending_by(column),

@@ -53,7 +53,7 @@ pub(super) fn columns((view, memory): (View, Arc<TraceMemory>)) -> Columns {
 
 fn most_in_columns(points: &[(i64, i64)], view: &View) -> Vec<u64> {
     let [start, end] = view.view;
-    let edge = |i: usize| ((start + (end - start) * i as f64 / view.n_columns as f64) * 1e9).ceil() as i64;
+    let edge = |i: usize| ((start + (end - start) * i as f64 / view.n_columns as f64) * 1e9).round() as i64;
     let mut at = points.partition_point(|(time, _)| *time < edge(0));
     let mut now = at.checked_sub(1).map_or(0, |last| points[last].1);
     let column = |i: usize| {

@@ -145,7 +145,7 @@ impl TracePage {
         let peak = format::bytes(bytes(device.peak_bytes));
         ui.horizontal_wrapped(|ui| {
             ui.label(RichText::new(format!("Peak {peak}")).color(p.text_strong));
-            ui.label(format!("{} after the trace's begin", format::duration_ns(device.peak_time - memory.range.start)));
+            ui.label(format!("at {}", format::duration_ns(device.peak_time)));
             if ui.button("Show in Timeline").clicked() {
                 self.show_moment(device.peak_time, memory, selection);
             }

@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(sorted_shapes(&rows, "[3, 5]", by_rate), [0]);
         let text = shapes_text(&rows, &[0], true);
         assert!(text.starts_with("Op        Shapes of inputs  Count"), "{text}");
-        assert!(text.ends_with("60.00   2.00 G"), "{text}");
+        assert!(text.ends_with("60.00  2.00 G"), "{text}");
         let csv = shapes_csv(&rows, &[2]);
         let line = csv.lines().nth(1).unwrap_or_default();
         assert_eq!(line, "aten::mm,\"[[8, 8], [8, 8]]\",,2,0,0,10,10,1024,102400000000");
