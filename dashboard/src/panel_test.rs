@@ -34,7 +34,7 @@ pub fn panel<V: View + 'static>(view: V, data: Data, size: impl Into<Vec2>) -> P
 }
 
 /// A training step that PyTorch's profiler recorded.
-pub fn torch_step() -> Store {
+pub(crate) fn torch_step() -> Store {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/formats/tests/fixtures/torch/step.trace.json.gz");
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
