@@ -117,10 +117,13 @@ impl Default for ModulesView {
     }
 }
 
+/// What the visible rows depend on: the report, the table, folding, both orders and the filter.
+type ArrangedKey = (usize, Tab, Folding, SortOrder<Column>, SortOrder<ShapeColumn>, String);
+
 /// The visible rows, cached while nothing that they depend on changes.
 #[derive(Default)]
 struct Arranged {
-    of: Option<(usize, Tab, Folding, SortOrder<Column>, SortOrder<ShapeColumn>, String)>,
+    of: Option<ArrangedKey>,
     rows: Rows,
 }
 
