@@ -201,6 +201,7 @@ Examples:
   stepscope view runs/demo-20261121-101500 other/logdir
   stepscope view graph.pbtxt.gz
   stepscope view pytorch-trace.json.gz
+  stepscope view snapshot.pickle                # PyTorch's memory snapshot
   stepscope view wandb mlflow.db lightning_logs
   stepscope view trace.json.gz --at 'timeline?view=0..5000000&colour=track'
   stepscope view ssh://gpu7/data/runs/today      # over ssh, only what is shown; ssh://gpu7/~/runs is below home

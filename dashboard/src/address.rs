@@ -4,7 +4,9 @@
 //! The same text is a deep link (`stepscope view PATH --at TEXT`) and a step of undo. An unknown name or value is an
 //! error that lists the known ones; a node or trace that the files lack is ignored.
 
-use crate::{ViewKind, bottlenecks, embeddings, graph, histograms, hparams, media, ops, scalars, sql, timeline};
+use crate::{
+    ViewKind, bottlenecks, embeddings, graph, histograms, hparams, media, memory, modules, ops, scalars, sql, timeline,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::{fmt, str::FromStr};
 
@@ -79,6 +81,8 @@ fn accepted_by(kind: ViewKind) -> Names {
         ViewKind::Bottlenecks => bottlenecks::accepts(),
         ViewKind::HParams => hparams::accepts(),
         ViewKind::Embeddings => embeddings::accepts(),
+        ViewKind::Modules => modules::accepts(),
+        ViewKind::Memory => memory::accepts(),
         ViewKind::Sql => sql::accepts(),
     }
 }

@@ -12,6 +12,8 @@ use crate::{
     hparams::HParamsView,
     loader::{Loader, OpenRemote, is_url},
     media::MediaView,
+    memory::MemoryView,
+    modules::ModulesView,
     ops::OpsView,
     scalars::ScalarsView,
     shell::{
@@ -186,6 +188,8 @@ impl App {
             Box::new(BottlenecksView::default()),
             Box::new(HParamsView::default()),
             Box::new(EmbeddingsView::default()),
+            Box::new(ModulesView::default()),
+            Box::new(MemoryView::default()),
         ];
         if options.sql.is_some() {
             views.push(Box::new(SqlView::new(options.sql)));

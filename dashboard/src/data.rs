@@ -5,6 +5,7 @@
 //! views look at it, nothing is copied, and a loader waits at most one frame.
 
 use parking_lot::{ArcRwLockReadGuard, RawRwLock, RwLock};
+use rustc_hash::FxHashMap;
 use std::{ops::Deref, path::Path, sync::Arc};
 
 /// A value that one loader thread writes and frames read.
@@ -79,6 +80,8 @@ pub enum SourceKind {
     Trace,
     /// A graph file.
     Graph,
+    /// A memory snapshot.
+    Snapshot,
     /// Unknown, as the source could not be opened.
     Unknown,
 }
@@ -89,6 +92,7 @@ impl SourceKind {
             Self::Logdir => "summaries",
             Self::Trace => "trace",
             Self::Graph => "graph",
+            Self::Snapshot => "memory snapshot",
             Self::Unknown => "path",
         }
     }
@@ -191,6 +195,37 @@ pub struct GraphData {
     pub def: Arc<formats::proto::GraphDef>,
 }
 
+/// A memory snapshot, with what is derived from it once.
+#[derive(Clone)]
+pub struct SnapshotData {
+    /// The file's name.
+    pub name: Arc<str>,
+    /// The file.
+    pub path: Arc<Path>,
+    /// What it contains.
+    pub snapshot: Arc<torch_dumps::Snapshot>,
+    /// What is derived of each device with contents, by number.
+    pub devices: Arc<[DeviceHistory]>,
+}
+
+/// What is derived of a device of a memory snapshot.
+pub struct DeviceHistory {
+    /// The device's number.
+    pub device: usize,
+    pub allocations: Vec<torch_dumps::Allocation>,
+    pub history: torch_dumps::History,
+    /// The moment with most live bytes.
+    pub peak: Option<torch_dumps::LivePoint>,
+    /// The allocations that are live at the end, by address: their indices.
+    pub live_by_address: FxHashMap<u64, usize>,
+    /// The allocations that failed.
+    pub out_of_memory: Vec<torch_dumps::OutOfMemory>,
+    /// The usage of each segment.
+    pub usage: Vec<torch_dumps::Usage>,
+    /// The usage of each pool.
+    pub pools: Vec<torch_dumps::PoolUsage>,
+}
+
 /// Everything open, unchanged during one frame.
 #[derive(Default)]
 pub struct Data {
@@ -202,6 +237,8 @@ pub struct Data {
     pub traces: Vec<TraceData>,
     /// Every graph; a growing session replaces its graph in place.
     pub graphs: Vec<GraphData>,
+    /// Every memory snapshot; indices stay valid while the window is open.
+    pub snapshots: Vec<SnapshotData>,
 }
 
 impl Data {

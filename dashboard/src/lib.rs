@@ -24,6 +24,8 @@ pub mod hparams;
 mod lenient;
 pub mod loader;
 mod media;
+pub mod memory;
+pub mod modules;
 mod notes;
 pub mod ops;
 #[cfg(test)]

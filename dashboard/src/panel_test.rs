@@ -6,7 +6,8 @@ use egui_kittest::{
     Harness,
     kittest::{NodeT as _, Queryable as _},
 };
-use std::time::Duration;
+use std::{path::Path, time::Duration};
+use trace_store::{Store, StoreOptions};
 use ui::theme;
 
 pub struct PanelState<V> {
@@ -30,6 +31,15 @@ pub fn panel<V: View + 'static>(view: V, data: Data, size: impl Into<Vec2>) -> P
         },
         shown,
     )
+}
+
+/// A training step that PyTorch's profiler recorded.
+pub(crate) fn torch_step() -> Store {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/formats/tests/fixtures/torch/step.trace.json.gz");
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    trace_formats::import::open(&[path]).unwrap().read_all(&mut store).unwrap();
+    store
 }
 
 /// Shows frames until something is named so: other threads may have to find it first.

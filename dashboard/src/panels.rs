@@ -26,6 +26,10 @@ pub enum ViewKind {
     HParams,
     /// Vectors of many dimensions as points.
     Embeddings,
+    /// The modules of a PyTorch model, and its ops by the shapes of their inputs.
+    Modules,
+    /// Memory of devices over time, and memory snapshots.
+    Memory,
     /// SQL queries and their rows.
     Sql,
 }
@@ -41,14 +45,16 @@ impl Choice for ViewKind {
         (Self::Bottlenecks, "bottlenecks", "Bottlenecks"),
         (Self::HParams, "hparams", "Hyperparameters"),
         (Self::Embeddings, "embeddings", "Embeddings"),
+        (Self::Modules, "modules", "Modules"),
+        (Self::Memory, "memory", "Memory"),
         (Self::Sql, "sql", "SQL"),
     ];
 }
 
 impl ViewKind {
     /// Every panel, in tab order.
-    pub const ALL: [Self; 10] = {
-        let mut all = [Self::Scalars; 10];
+    pub const ALL: [Self; 12] = {
+        let mut all = [Self::Scalars; 12];
         let mut i = 0;
         while i < all.len() {
             all[i] = Self::TABLE[i].0;

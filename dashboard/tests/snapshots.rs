@@ -45,6 +45,11 @@ fn fixtures(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
+/// A file of another member's tests.
+fn of_member(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
 fn with(shot: Shot, act: fn(&mut Window)) -> Shot {
     Shot { act, ..shot }
 }
@@ -60,6 +65,8 @@ fn shots(digits: &Path) -> Vec<Shot> {
         sign,
         act: nothing,
     };
+    let snapshot =
+        |name, at| shot(name, vec![of_member("profiler/dumps/tests/fixtures/gpu_p4.pickle")], at, "reserved in ");
     vec![
         shot("start", Vec::new(), "", "Open usual, run"),
         shot("scalars", runs(), "scalars", "loss: 3 runs"),
@@ -79,6 +86,15 @@ fn shots(digits: &Path) -> Vec<Shot> {
         with(shot("compare", usual(), "timeline", "Timeline: "), |window| window.key(egui::Key::V)),
         shot("ops", usual(), "ops", "MatMul"),
         shot("bottlenecks", usual(), "bottlenecks", "Step times: "),
+        shot(
+            "modules",
+            vec![of_member("profiler/formats/tests/fixtures/torch/step.trace.json.gz")],
+            "modules?module=Net_0/Block_2",
+            "Fold Net_0/Block_2",
+        ),
+        shot("memory", usual(), "memory", "Memory of "),
+        with(snapshot("memory-snapshot", "memory"), |window| window.wait_for("Memory over time")),
+        snapshot("memory-segments", "memory?show=segments"),
         with(shot("sql", usual(), SQL, "SQL query"), |window| {
             window.harness.get_by_label("Run").click();
             window.wait_for("MatMul");

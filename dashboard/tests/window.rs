@@ -137,6 +137,26 @@ fn what_cannot_be_opened_is_one_line() {
     assert!(window.shows("Open a file or folder… (Ctrl+O)"), "the start screen stays");
 }
 
+/// A memory snapshot is recognised by its content, whatever its name. Half of one has what it has, with warnings.
+#[test]
+fn a_memory_snapshot_opens_in_its_panel() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/dumps/tests/fixtures/gpu_p4.pickle");
+    let dir = tempfile::tempdir().unwrap();
+    let [named, half, other] = ["snapshot", "half.pickle", "other.pickle"].map(|name| dir.path().join(name));
+    std::fs::copy(&file, &named).unwrap();
+    let mut window = Window::open(&[named]);
+    window.wait_for("Memory over time: peak ");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&half, &bytes[..bytes.len() / 2]).unwrap();
+    let mut window = Window::open(&[half]);
+    window.wait_for("Memory over time: peak ");
+    window.wait_for(" warning");
+    std::fs::write(&other, b"\x80\x04\x8c\x08segments\x94.").unwrap();
+    let mut window = Window::open(&[other]);
+    window.wait_for("other.pickle: the file is no memory snapshot");
+    assert!(window.shows("Open a file or folder… (Ctrl+O)"), "the start screen stays");
+}
+
 #[test]
 fn damage_is_counted_in_the_badge_and_told_in_the_window() {
     let dir = two_runs();

@@ -44,6 +44,8 @@ pub enum FileKind {
     RunLog,
     /// Another tool's trace, perhaps compressed.
     Trace(TraceFormat),
+    /// A memory snapshot of PyTorch's CUDA allocator.
+    MemorySnapshot,
     /// A file or folder of no supported kind.
     Unknown(Foreign),
 }
@@ -186,6 +188,15 @@ fn sniff_bytes(prefix: &[u8]) -> FileKind {
     if let Some(format) = trace::recognise(prefix) {
         return FileKind::Trace(format);
     }
+    if let Some(pickle) = torch_dump::recognise(prefix) {
+        return match pickle {
+            Pickle::Snapshot => FileKind::MemorySnapshot,
+            Pickle::Recording => {
+                FileKind::Unknown(Foreign::LooksLike("a flight recorder's dump: see `stepscope dumps`"))
+            }
+            Pickle::Other => FileKind::Unknown(Foreign::LooksLike("a pickle")),
+        };
+    }
     if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
         return FileKind::Unknown(Foreign::LooksLike(name));
     }
@@ -275,10 +286,12 @@ fn has_record(prefix: &[u8]) -> bool {
 }
 
 mod run_log;
+mod torch_dump;
 mod trace;
 
 use run_log::may_be_run_log;
 pub use run_log::{is_database_name, is_run_log};
+use torch_dump::Pickle;
 pub use trace::TraceFormat;
 use trace::{first_field, is_name};
 

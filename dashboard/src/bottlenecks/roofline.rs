@@ -28,21 +28,20 @@ pub(super) fn rooflines_ui(ui: &mut Ui, lines: &[Roofline], target: &mut Option<
 
 fn limits_text(roof: &Roof) -> String {
     let limits = match (roof.flops_per_s, roof.bytes_per_s) {
-        (Some(flops), Some(bytes)) => format!("At most {} and {}.", rate(flops, "FLOP/s"), rate(bytes, "B/s")),
-        (Some(flops), None) => format!("At most {}; its memory bandwidth is unknown.", rate(flops, "FLOP/s")),
-        (None, Some(bytes)) => format!("At most {}; its peak of operations is unknown.", rate(bytes, "B/s")),
+        (Some(flops), Some(bytes)) => {
+            format!("At most {} and {}.", format::prefixed(flops, "FLOP/s"), format::prefixed(bytes, "B/s"))
+        }
+        (Some(flops), None) => {
+            format!("At most {}; its memory bandwidth is unknown.", format::prefixed(flops, "FLOP/s"))
+        }
+        (None, Some(bytes)) => {
+            format!("At most {}; its peak of operations is unknown.", format::prefixed(bytes, "B/s"))
+        }
         (None, None) => "The device's limits are unknown.".to_owned(),
     };
     format!(
         "{limits} Ops at the left move too many bytes for what they compute, those at the right compute all the time."
     )
-}
-
-/// Returns a rate with its unit: `1.23 TFLOP/s`.
-fn rate(value: f64, unit: &str) -> String {
-    const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
-    let thousands = (value.max(1.0).log10() / 3.0).floor().min(5.0) as usize;
-    format!("{:.2} {}{unit}", value / 1e3f64.powi(thousands as i32), PREFIXES[thousands])
 }
 
 /// The ranges of both axes as exponents of ten: operations per byte, operations per second.
@@ -150,7 +149,7 @@ fn paint_axes(ui: &Ui, inner: Rect, scale: &Scale, pos_of: &impl Fn((f64, f64)) 
     for power in (scale.y[0]..=scale.y[1]).step_by(step) {
         let y = pos_of((x0, 10f64.powi(power))).y;
         painter.hline(inner.x_range(), y, grid);
-        let text = rate(10f64.powi(power), "FLOP/s").replace(".00", "");
+        let text = format::prefixed(10f64.powi(power), "FLOP/s").replace(".00", "");
         painter.text(pos2(inner.left() - metrics::GAP, y), Align2::RIGHT_CENTER, text, font.clone(), p.text_weak);
     }
     let below = pos2(inner.center().x, inner.bottom() + metrics::AXIS_LABEL_H + metrics::GAP);
@@ -173,7 +172,7 @@ fn paint_roof(ui: &Ui, inner: Rect, line: &Roofline, scale: &Scale, pos_of: &imp
 
 /// Returns the rates, the operations per byte, the limit, and the share of the limit that was reached.
 fn figures(work: &Work, roof: &Roof) -> Vec<String> {
-    let mut figures = vec![rate(work.flops_per_s(), "FLOP/s"), rate(work.bytes_per_s(), "B/s")];
+    let mut figures = vec![format::prefixed(work.flops_per_s(), "FLOP/s"), format::prefixed(work.bytes_per_s(), "B/s")];
     figures.push(work.intensity().map_or_else(|| "-".to_owned(), |i| format!("{} FLOP/B", format::value(i))));
     figures.push(roof.bound(work).map_or_else(|| "-".to_owned(), |bound| format!("bound by {}", bound.name())));
     figures.push(roof.share(work).map_or_else(|| "-".to_owned(), |s| format!("{} of its limit", format::percent(s))));
@@ -226,13 +225,5 @@ mod tests {
         assert_eq!(Scale::from_roofline(&line(&[(7.0, 0.0, 1)], roof)), None);
         let alone = Scale::from_roofline(&line(&[(1000.0, 1.0, 1)], Roof::default())).unwrap();
         assert_eq!(alone, Scale { x: [2, 4], y: [11, 13] }, "a point on a power of ten has room on both sides");
-    }
-
-    #[test]
-    fn rates_take_their_unit() {
-        assert_eq!(
-            [0.5, 999.0, 1e9, 1.97e14, 4e18].map(|v| rate(v, "B/s")),
-            ["0.50 B/s", "999.00 B/s", "1.00 GB/s", "197.00 TB/s", "4000.00 PB/s"]
-        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Loader::open`] starts one thread a path. It detects what the path holds and follows it: [`logdir`] follows folders
 //! with runs ([`artifacts`] opens the traces, graphs and profiles in them), [`trace`] a trace folder or another tool's
-//! trace, [`remote`] a URL, [`graph`] reads a graph file; [`folder`] finds graphs and traces that lie in one folder. A
+//! trace, [`remote`] a URL, [`graph`] reads a graph file, [`snapshot`] a memory snapshot; [`folder`] finds graphs and traces that lie in one folder. A
 //! follower requests a frame only when something changed, so that an idle window costs nothing.
 //!
 //! Lock order: the slots' lock is never held while waiting for the lock of a [`Shared`](crate::data::Shared) value.
@@ -14,6 +14,7 @@ mod logdir;
 mod remote;
 mod shared;
 mod slots;
+mod snapshot;
 mod trace;
 mod url;
 
@@ -23,6 +24,8 @@ use formats::{FileKind, sniff};
 use shared::Shared;
 pub use shared::Wake;
 use slots::{Slots, SourceId};
+#[cfg(test)]
+pub(crate) use snapshot::read_file as read_snapshot_file;
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
@@ -112,6 +115,7 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         Ok(FileKind::TraceFolder) => trace::follow(shared, source, path),
         Ok(FileKind::Trace(_)) => trace::import(shared, source, &[path.to_owned()]),
         Ok(FileKind::GraphDef | FileKind::GraphDefText) => graph::load(shared, source, path),
+        Ok(FileKind::MemorySnapshot) => snapshot::load(shared, source, path),
         Ok(FileKind::Unknown(what)) => shared.slots.fail(source, &what.to_string()),
     }
     (shared.wake)();

@@ -1,7 +1,8 @@
 //! The open sources, written by the loader threads and read by frames.
 
 use crate::data::{
-    Data, GraphData, LogdirData, ReadGuard, Shared, SourceInfo, SourceKind, Status, TraceData, Warning, unique_labels,
+    Data, GraphData, LogdirData, ReadGuard, Shared, SnapshotData, SourceInfo, SourceKind, Status, TraceData, Warning,
+    unique_labels,
 };
 use parking_lot::Mutex;
 use std::{path::Path, sync::Arc};
@@ -26,6 +27,7 @@ struct Rows {
     logdirs: Vec<LogdirSlot>,
     traces: Vec<TraceSlot>,
     graphs: Vec<GraphData>,
+    snapshots: Vec<SnapshotData>,
 }
 
 impl Rows {
@@ -156,16 +158,22 @@ impl Slots {
         insert_or_replace(&mut self.0.lock().graphs, graph, |old, new| old.path == new.path && old.name == new.name);
     }
 
+    /// Adds a memory snapshot or replaces the one of the same path.
+    pub(super) fn put_snapshot(&self, snapshot: SnapshotData) {
+        insert_or_replace(&mut self.0.lock().snapshots, snapshot, |old, new| old.path == new.path);
+    }
+
     /// Takes read guards on all values.
     pub(super) fn frame(&self) -> Data {
         // Copies of the handles: the slots' lock is free again before the first guard is waited for.
-        let (in_order, sources, logdirs, traces, graphs) = {
+        let (in_order, sources, logdirs, traces, graphs, snapshots) = {
             let rows = self.0.lock();
             let (logdirs, traces) = (rows.logdirs.clone(), rows.traces.clone());
-            (rows.in_order(), rows.sources.clone(), logdirs, traces, rows.graphs.clone())
+            let (graphs, snapshots) = (rows.graphs.clone(), rows.snapshots.clone());
+            (rows.in_order(), rows.sources.clone(), logdirs, traces, graphs, snapshots)
         };
         let n_logdirs = logdirs.len();
-        let mut data = Data { sources, graphs, ..Data::default() };
+        let mut data = Data { sources, graphs, snapshots, ..Data::default() };
         let about = |sources: &[SourceInfo], source: SourceId| {
             let info = &sources[source.row];
             (info.name.clone(), info.path.clone(), info.status)

@@ -19,15 +19,17 @@ pub fn has_contents(data: &Data, kind: ViewKind) -> bool {
         ViewKind::Embeddings => data.runs().take(64).any(|r| r.run.path.join("projector_config.pbtxt").exists()),
         ViewKind::HParams => has(|s| s.kind() == "hparams"),
         ViewKind::Graph => !data.graphs.is_empty(),
-        ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => !data.traces.is_empty(),
+        ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks | ViewKind::Modules => !data.traces.is_empty(),
+        ViewKind::Memory => !(data.traces.is_empty() && data.snapshots.is_empty()),
         ViewKind::Sql => !(data.traces.is_empty() && data.logdirs.is_empty()),
     }
 }
 
 /// The first panel that has something to show.
 pub fn default_panel(data: &Data) -> ViewKind {
-    let order = [ViewKind::Scalars, ViewKind::Timeline, ViewKind::Graph, ViewKind::Histograms, ViewKind::Media];
-    order.into_iter().find(|kind| has_contents(data, *kind)).unwrap_or(ViewKind::Scalars)
+    use ViewKind::{Graph, Histograms, Media, Memory, Scalars, Timeline};
+    let order = [Scalars, Timeline, Graph, Histograms, Media, Memory];
+    order.into_iter().find(|kind| has_contents(data, *kind)).unwrap_or(Scalars)
 }
 
 /// Whether a panel has something to show already, while data is still being read.
@@ -35,7 +37,8 @@ pub fn has_contents_now(data: &Data, kind: ViewKind) -> bool {
     let has_slices = || data.traces.iter().any(|trace| trace.store.tracks().iter().any(|track| track.n_slices() > 0));
     match kind {
         ViewKind::Scalars => data.runs().any(|r| r.run.series.values().any(|s| matches!(s, Series::Scalar(_)))),
-        ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => has_slices(),
+        ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks | ViewKind::Modules => has_slices(),
+        ViewKind::Memory => has_slices() || !data.snapshots.is_empty(),
         // Queries can be run, but without one the panel is empty.
         ViewKind::Sql => false,
         kind => has_contents(data, kind),
@@ -59,6 +62,7 @@ pub fn layout_key(data: &Data) -> Option<&'static str> {
         (false, true, _) => Some("logdir"),
         (true, false, _) => Some("trace"),
         (true, true, false) => Some("graph"),
+        (true, true, true) if !data.snapshots.is_empty() => Some("snapshot"),
         (true, true, true) => None,
     }
 }

@@ -13,7 +13,7 @@ use ui::{
 };
 
 /// Hints about what can be opened: the kind, and its contents or formats.
-const OPEN_HINTS: [(&str, &str); 5] = [
+const OPEN_HINTS: [(&str, &str); 6] = [
     ("A run folder, or a folder of runs", "series, graph and timeline of a run, linked"),
     ("TensorBoard event files", "scalars, histograms and the graph, while they grow"),
     (
@@ -21,6 +21,7 @@ const OPEN_HINTS: [(&str, &str); 5] = [
         "stepscope, PyTorch, Chrome, Perfetto, XPlane, Nsight Systems, RunMetadata, ftrace, trace.dat, perf script",
     ),
     ("A graph", "GraphDef, SavedModel, meta graph, ONNX; gzipped or not"),
+    ("A memory snapshot of PyTorch", "what torch.cuda.memory._dump_snapshot wrote"),
     ("Nothing yet?", "stepscope demo trains a model and opens this window on it"),
 ];
 

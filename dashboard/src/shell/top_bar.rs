@@ -71,14 +71,15 @@ impl TopBar<'_> {
         let Some(facts) = self.facts else {
             let is_loading = self.data.sources.iter().any(|s| s.status == Status::Loading);
             let (trace, graph) = (self.data.traces.first(), self.data.graphs.first());
-            match (is_loading, trace, graph) {
+            let snapshot = self.data.snapshots.first().map(|snapshot| &snapshot.name);
+            let other = graph.map(|graph| &graph.name).or(snapshot);
+            match (is_loading, trace) {
                 (true, ..) => {
                     ui.label(RichText::new("stepscope").color(p.text_strong));
                     self.loading(ui);
                 }
-                (false, Some(trace), _) => _ = subject(ui, &trace.name, Some(trace.status)),
-                (false, None, Some(graph)) => _ = subject(ui, &graph.name, None),
-                (false, None, None) => _ = subject(ui, "stepscope", None),
+                (false, Some(trace)) => _ = subject(ui, &trace.name, Some(trace.status)),
+                (false, None) => _ = subject(ui, other.map_or("stepscope", |name| name), None),
             }
             return;
         };

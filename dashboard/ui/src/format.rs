@@ -120,6 +120,13 @@ fn four_digits(x: f64) -> String {
     grouped(&format!("{x:.decimals$}"))
 }
 
+/// A number with the prefix of its unit: `1.23 TFLOP/s`, `120.26 GFLOP`.
+pub fn prefixed(value: f64, unit: &str) -> String {
+    const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
+    let thousands = (value.max(1.0).log10() / 3.0).floor().min(5.0) as usize;
+    format!("{:.2} {}{unit}", value / 1e3f64.powi(thousands as i32), PREFIXES[thousands])
+}
+
 /// A decimal number with thousands separators.
 pub fn grouped(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
@@ -186,5 +193,13 @@ mod tests {
             ("train 1,200".into(), "ProfilerStep#4".into())
         );
         assert_eq!(step_name("phase14", 4), "phase14 4");
+    }
+
+    #[test]
+    fn numbers_take_their_prefix() {
+        assert_eq!(
+            [0.5, 999.0, 1e9, 1.97e14, 4e18].map(|v| prefixed(v, "B/s")),
+            ["0.50 B/s", "999.00 B/s", "1.00 GB/s", "197.00 TB/s", "4000.00 PB/s"]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Dumps that PyTorch writes: memory snapshots of its CUDA allocator, and what its flight recorder has of collectives.
 //!
 //! - [`read_snapshot`] reads a [`Snapshot`]. From a [`Device`] of it come its [`lifetimes()`], and from these the bytes over
-//!   time ([`live_bytes`]), the [`peak`], sums [`by_stack()`], and what failed ([`out_of_memory()`]); [`usage()`] is about
+//!   time ([`live_bytes`]), the [`peak`], sums [`by_stack()`], what failed ([`out_of_memory()`]), and the bytes by place over
+//!   time at any zoom ([`History`]); [`usage()`] is about
 //!   fragmentation, [`difference()`] compares two snapshots.
 //! - [`read_recording`] reads the [`Recording`] of a rank; [`groups()`] combines those of all ranks: which collective is how
 //!   far on which rank, what does not fit, and who has not joined the one that hangs.
@@ -36,9 +37,10 @@ pub use recording::{
     State, Tensors, WaitingRank, groups, rank_of_file, read_recording,
 };
 pub use snapshot::{
-    Action, Allocation, Annotation, Block, BlockState, Device, Event, FrameBytes, LivePoint, OutOfMemory, Peak,
-    PoolUsage, Segment, Snapshot, StackBytes, StackChange, Usage, by_stack, by_user_frame, difference, lifetimes,
-    live_at, live_blocks, live_bytes, out_of_memory, peak, read_snapshot, usage, usage_by_pool,
+    Action, Allocation, Annotation, Block, BlockState, Device, Event, FrameBytes, Grouping, History, HistoryColumn,
+    HistoryGroup, HistoryGroups, LivePoint, OutOfMemory, Peak, PoolUsage, Segment, Snapshot, StackBytes, StackChange,
+    Usage, by_stack, by_user_frame, difference, lifetimes, live_at, live_blocks, live_bytes, out_of_memory, peak,
+    read_snapshot, usage, usage_by_pool,
 };
 pub use stacks::{Frame, FrameId, StackId, Stacks};
 pub use texts::TextId;

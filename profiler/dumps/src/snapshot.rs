@@ -2,6 +2,7 @@
 
 mod by_stack;
 mod difference;
+mod history;
 mod lifetimes;
 mod live;
 mod model;
@@ -11,6 +12,7 @@ mod usage;
 
 pub use by_stack::{FrameBytes, StackBytes, by_stack, by_user_frame, live_blocks};
 pub use difference::{StackChange, difference};
+pub use history::{Grouping, History, HistoryColumn, HistoryGroup, HistoryGroups};
 pub use lifetimes::{Allocation, lifetimes};
 pub use live::{LivePoint, Peak, live_at, live_bytes, peak};
 pub use model::{Action, Annotation, Block, BlockState, Device, Event, Segment, Snapshot};

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, fs::File, path::PathBuf};
 
 use serde_json::Value;
 use torch_dumps::{
-    Action, Block, BlockState, Device, Segment, Snapshot, StackId, by_stack, by_user_frame, difference, lifetimes,
-    live_at, live_blocks, live_bytes, out_of_memory, peak, read_snapshot, usage, usage_by_pool,
+    Action, Block, BlockState, Device, Grouping, History, Segment, Snapshot, StackId, by_stack, by_user_frame,
+    difference, lifetimes, live_at, live_blocks, live_bytes, out_of_memory, peak, read_snapshot, usage, usage_by_pool,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -303,4 +303,63 @@ fn the_difference_is_that_of_the_sums_of_memory_viz() {
         live_blocks(&after).iter().map(|sum| sum.bytes as i64).sum::<i64>(),
         active(&expected_text("gpu", "memory")).values().sum::<i64>()
     );
+}
+
+/// Each column has what is live at its highest moment, wherever the reading begins.
+#[test]
+fn columns_of_a_history_have_what_is_live() {
+    for name in ["gpu_p4.pickle", "cpu.pickle"] {
+        let snapshot = snapshot(name);
+        for device in &snapshot.devices {
+            let allocations = lifetimes(device);
+            let points: Vec<_> = live_bytes(device, &allocations).collect();
+            let history = History::new(device, &allocations);
+            let n_events = device.events.len() as u32;
+            for (grouping, width) in
+                [(Grouping::Frame, 1), (Grouping::Stack, 1), (Grouping::Frame, 7), (Grouping::Stack, 50)]
+            {
+                let groups = history.groups(&snapshot.stacks, grouping);
+                for first in [0, n_events / 3] {
+                    let edges: Vec<u32> = (first..n_events).step_by(width).chain([n_events]).collect();
+                    let columns = history.columns(&groups, &edges);
+                    assert_eq!(columns.len(), edges.len() - 1);
+                    for (column, pair) in columns.iter().zip(edges.windows(2)) {
+                        // The points begin with the one before the first event.
+                        let inside = &points[pair[0] as usize..=pair[1] as usize];
+                        let most = inside.iter().map(|point| point.allocated).max();
+                        assert_eq!(Some(column.allocated), most, "{name} {pair:?}");
+                        assert_eq!(Some(column.reserved), inside.iter().map(|point| point.reserved).max());
+                        let mut expected = vec![0; column.by_group.len()];
+                        for one in live_at(&allocations, column.event) {
+                            expected[groups.of(one.stack)] += one.size;
+                        }
+                        assert_eq!(column.by_group.to_vec(), expected, "{name} {pair:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The groups are the places with the most bytes at once, the largest first.
+#[test]
+fn groups_of_a_history_are_the_largest_places() {
+    let snapshot = snapshot("gpu_p4.pickle");
+    let device = &snapshot.devices[0];
+    let allocations = lifetimes(device);
+    let mut most: BTreeMap<_, u64> = BTreeMap::new();
+    for event in std::iter::once(None).chain((0..device.events.len() as u32).map(Some)) {
+        for sum in by_user_frame(&snapshot.stacks, &by_stack(live_at(&allocations, event))) {
+            let highest = most.entry(sum.frame).or_default();
+            *highest = (*highest).max(sum.bytes);
+        }
+    }
+    let mut expected: Vec<u64> = most.values().copied().filter(|bytes| *bytes > 0).collect();
+    expected.sort_unstable_by(|a, b| b.cmp(a));
+    let history = History::new(device, &allocations);
+    let groups = history.groups(&snapshot.stacks, Grouping::Frame);
+    let found: Vec<u64> = groups.list().iter().map(|group| group.most_bytes).collect();
+    assert!(found.len() > 1 && found[..] == expected[..found.len()], "{found:?} {expected:?}");
+    assert!(groups.list().iter().all(|group| most.get(&group.frame) == Some(&group.most_bytes)));
+    assert!(History::new(&Device::default(), &[]).columns(&groups, &[]).is_empty());
 }

@@ -77,6 +77,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
             "palette",
             "summaries",
             "text",
+            "torch-dumps",
             "trace-analysis",
             "trace-formats",
             "trace-model",

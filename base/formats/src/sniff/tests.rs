@@ -44,6 +44,16 @@ fn files_by_content() {
 }
 
 #[test]
+fn dumps_of_pytorch() {
+    check("a", b"\x80\x04\x95\0\0\x01\0\0\0\0\0}\x94(\x8c\x08segments\x94]", FileKind::MemorySnapshot);
+    check("b.pickle", b"\x80\x02}q\0(X\x0d\0\0\0device_traces", FileKind::MemorySnapshot);
+    let flight = b"\x80\x02}(X\x07\0\0\0versionq\0X\x04\0\0\x002.10q\x01X\x09\0\0\0pg_config";
+    let is = |what| FileKind::Unknown(Foreign::LooksLike(what));
+    check("rank_0", flight, is("a flight recorder's dump: see `stepscope dumps`"));
+    check("c.pkl", b"\x80\x04]\x94.", is("a pickle"));
+}
+
+#[test]
 fn traces_of_other_tools() {
     use TraceFormat as T;
     let is = |name: &str, content: &[u8], format| check(name, content, FileKind::Trace(format));

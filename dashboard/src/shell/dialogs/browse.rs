@@ -50,6 +50,7 @@ pub fn kind_text(path: &Path) -> Option<&'static str> {
         FileKind::RunFolder => "run",
         FileKind::Logdir => "logdir",
         FileKind::RunLog => "log of runs",
+        FileKind::MemorySnapshot => "memory snapshot",
         FileKind::Trace(format) => match format {
             TraceFormat::ChromeJson => "trace (Chrome JSON)",
             TraceFormat::Perfetto => "trace (Perfetto)",

@@ -4,7 +4,7 @@
 use crate::{
     Data,
     data::{SourceInfo, Status},
-    shell::status::status_dot,
+    shell::{contents::layout_key, status::status_dot},
 };
 use egui::{Align2, Context, FontId, Id, LayerId, Order, RichText, Ui};
 use std::{path::Path, sync::Arc};
@@ -41,7 +41,7 @@ impl ProblemsWindow {
     pub fn ui(&mut self, ctx: &Context, data: &Data, notices: &[String]) -> Option<SourceAction> {
         let n_failed = data.sources.iter().filter(|s| s.status == Status::Failed).count();
         // The start screen already says what failed while nothing else is open.
-        let is_empty = data.logdirs.is_empty() && data.traces.is_empty() && data.graphs.is_empty();
+        let is_empty = layout_key(data).is_none();
         self.is_open |= n_failed > self.n_failed && !is_empty;
         // A failure while another source loads is reported once that one is read.
         if !is_empty || data.sources.iter().all(|s| s.status != Status::Loading) {

@@ -77,8 +77,7 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
         return out;
     }
     let nodes: Vec<NodeMatch> = store.nodes().iter().map(|n| node_match(query, &n.name, &n.op)).collect();
-    let sites: Vec<bool> =
-        store.sites().iter().map(|s| site_matches(query, s.category == Category::Op, &s.name)).collect();
+    let sites: Vec<bool> = store.sites().iter().map(|s| site_matches(query, is_in_ops(s.category), &s.name)).collect();
     let is_match = |slice: &SliceRef| {
         let is_site_match = sites.get(slice.site as usize).copied().unwrap_or(false);
         match nodes.get(slice.node as usize) {
@@ -120,6 +119,12 @@ fn node_match(query: &Query, name: &str, op: &str) -> NodeMatch {
         has_name_and_op: query.node.as_ref().is_none_or(at_or_below) && query.op.as_ref().is_none_or(|o| **o == *op),
         has_text: query.text.is_empty() || contains(name, &query.text) || contains(op, &query.text),
     }
+}
+
+/// Whether Ops lists the slices of a category by their names: what ran, other than parts of an op.
+fn is_in_ops(category: Category) -> bool {
+    use Category::{Collective, Copy, Input, Kernel, Launch, Op, Other, Python, Sync};
+    matches!(category, Op | Launch | Kernel | Copy | Collective | Sync | Input | Python | Other)
 }
 
 fn site_matches(query: &Query, is_op: bool, name: &str) -> bool {

@@ -54,13 +54,18 @@ impl Frame {
 
     /// Draws background, grid and labels.
     pub fn paint(&self, ui: &Ui, x_unit: Unit) {
+        self.paint_units(ui, [x_unit, Unit::Number]);
+    }
+
+    /// Draws background, grid and labels with these units of x and y.
+    pub fn paint_units(&self, ui: &Ui, [x_unit, y_unit]: [Unit; 2]) {
         let painter = ui.painter();
         let p = palette(ui);
         painter.rect_filled(self.inner, 0.0, p.canvas);
         let n_rows = (self.inner.height() / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
         let [y_lo, y_hi] = self.bounds.y;
         let rows = match self.scale {
-            Scale::Linear => ticks(Unit::Number, y_lo, y_hi, n_rows),
+            Scale::Linear => ticks(y_unit, y_lo, y_hi, n_rows),
             Scale::Log10 => log_ticks(y_lo, y_hi, n_rows),
         };
         let n_columns = (self.inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;

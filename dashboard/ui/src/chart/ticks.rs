@@ -18,6 +18,8 @@ pub enum Unit {
     Number,
     /// Whole numbers: steps.
     Whole,
+    /// Bytes, in binary units.
+    Bytes,
     /// Seconds since an origin.
     Seconds,
     /// Unix seconds, written in UTC.
@@ -34,6 +36,7 @@ pub fn ticks(unit: Unit, lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     let step = match unit {
         Unit::Number => round_step(min_step),
         Unit::Whole => round_step(min_step).max(1.0),
+        Unit::Bytes => round_step(min_step / byte_unit(hi).0).max(1.0 / byte_unit(hi).0) * byte_unit(hi).0,
         Unit::Seconds | Unit::Wall => time_step(min_step),
     };
     let first = (lo / step).ceil();
@@ -41,7 +44,7 @@ pub fn ticks(unit: Unit, lo: f64, hi: f64, n: usize) -> Vec<Tick> {
     (0..n_lines)
         .map(|i| {
             let at = (first + i as f64) * step;
-            Tick { at, label: label(unit, at, step) }
+            Tick { at, label: if unit == Unit::Bytes { byte_label(at, step, hi) } else { label(unit, at, step) } }
         })
         .collect()
 }
@@ -115,10 +118,23 @@ fn time_step(min_step: f64) -> f64 {
 
 fn label(unit: Unit, at: f64, step: f64) -> String {
     match unit {
-        Unit::Number | Unit::Whole => number(at, step),
+        Unit::Number | Unit::Whole | Unit::Bytes => number(at, step),
         Unit::Seconds => seconds(at, step),
         Unit::Wall => wall(at, step),
     }
+}
+
+/// The largest binary unit of bytes that is at most `most`, with its name.
+fn byte_unit(most: f64) -> (f64, &'static str) {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let index = ((most.max(1.0).log2() / 10.0).floor() as usize).min(UNITS.len() - 1);
+    (1024f64.powi(index as i32), UNITS[index])
+}
+
+/// Bytes in the unit of the axis' end: `1.5 GiB`.
+fn byte_label(at: f64, step: f64, most: f64) -> String {
+    let (size, name) = byte_unit(most);
+    if at.abs() < step * 1e-6 { "0".to_owned() } else { format!("{} {name}", number(at / size, step / size)) }
 }
 
 /// A multiple of `step` with enough digits to differ from its neighbours: `0.25`, `1,500`, `20M`.
@@ -200,6 +216,9 @@ mod tests {
         check(&log_ticks(-3.0, 1.0, 6), "0.001 0.01 0.1 1 10");
         check(&log_ticks(0.0, 1.0, 6), "1 2 5 10");
         check(&log_ticks(-9.0, 9.0, 4), "1e-5 1 1e5");
+        check(&ticks(Unit::Bytes, 0.0, 1.7 * f64::from(1 << 30), 4), "0 0.5 GiB 1.0 GiB 1.5 GiB");
+        check(&ticks(Unit::Bytes, 0.0, 700.0 * f64::from(1 << 20), 4), "0 200 MiB 400 MiB 600 MiB");
+        check(&ticks(Unit::Bytes, 0.0, 3.0, 10), "0 1 B 2 B 3 B");
         check(&ticks(Unit::Number, f64::NAN, 1.0, 5), "");
     }
 

@@ -70,12 +70,14 @@ pub struct DataTable<'a, R, C> {
     order: Option<&'a [usize]>,
     /// Column indices with widths other than the default.
     widths: Vec<(usize, Width)>,
+    /// The position of the row to scroll to.
+    scroll_to: Option<usize>,
 }
 
 impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
     /// A table of all rows in their order. The user's column widths are stored under `id`.
     pub fn new(id: impl AsIdSalt, columns: &'a [C], rows: &'a [R]) -> Self {
-        Self { id: IdSalt::new(id), columns, rows, order: None, widths: Vec::new() }
+        Self { id: IdSalt::new(id), columns, rows, order: None, widths: Vec::new(), scroll_to: None }
     }
 
     /// Shows only the rows with these indices, in this order.
@@ -89,6 +91,12 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
     pub fn width(mut self, column: usize, width: Width) -> Self {
         self.widths.push((column, width));
         self
+    }
+
+    /// Scrolls to the row at this position.
+    #[must_use]
+    pub fn scroll_to(self, position: Option<usize>) -> Self {
+        Self { scroll_to: position, ..self }
     }
 
     /// Shows the table. `sorted`: whether the rows descend, for the column by which they are sorted; `cell` draws
@@ -146,6 +154,10 @@ impl<'a, R, C: Column<R> + Clone> DataTable<'a, R, C> {
         let widths: Vec<Width> = self.columns.iter().enumerate().map(width).collect();
         let table = TableBuilder::new(ui).id_salt(self.id).striped(true).sense(Sense::click());
         let table = table.auto_shrink([false, false]).cell_layout(Layout::left_to_right(Align::Center));
+        let table = match self.scroll_to {
+            Some(position) => table.scroll_to_row(position, None),
+            None => table,
+        };
         widths.into_iter().fold(table, TableBuilder::column)
     }
 }

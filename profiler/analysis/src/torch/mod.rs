@@ -12,7 +12,7 @@ mod modules;
 mod scan;
 mod shapes;
 
-pub use modules::{ModuleCost, ModuleRow};
+pub use modules::{ModuleCost, ModuleRow, module_of_site};
 pub(crate) use scan::TorchTables;
 pub use shapes::OpShapeRow;
 
@@ -23,4 +23,12 @@ use trace_store::Store;
 /// does not report them.
 pub(crate) fn torch_tables(store: &Store, range: &Range<i64>) -> TorchTables {
     scan::Scan::new(store, range).run()
+}
+
+/// The modules in a range, each followed by those that it contains, and the ops by the shapes of their inputs, the most
+/// time on devices first, then on the host. Both are empty where the trace does not report them.
+#[must_use]
+pub fn modules_and_shapes(store: &Store, range: &Range<i64>) -> (Vec<ModuleRow>, Vec<OpShapeRow>) {
+    let tables = torch_tables(store, range);
+    (tables.modules, tables.op_shapes)
 }

@@ -1,6 +1,20 @@
 //! The tree of a model's modules.
 
 use rustc_hash::FxHashMap;
+use trace_model::SiteInfo;
+
+/// The name of a module's slice, in PyTorch's profiler.
+const MODULE: &str = "nn.Module: ";
+
+/// The module whose forward passes are the slices of a site, as [`ModuleRow::name`] has it.
+#[must_use]
+pub fn module_of_site(site: &SiteInfo) -> Option<&str> {
+    match site.category_name.as_str() {
+        "python" => site.name.strip_prefix(MODULE),
+        "module.forward" => Some(&site.name),
+        _ => None,
+    }
+}
 
 /// What a module took, in its forward passes or in its gradients.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

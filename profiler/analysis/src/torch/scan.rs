@@ -6,7 +6,7 @@
 
 use super::args::OpArgs;
 use super::device_time::DeviceTimes;
-use super::modules::{ModuleCost, ModuleRow, Modules};
+use super::modules::{ModuleCost, ModuleRow, Modules, module_of_site};
 use super::shapes::{OpCost, OpShapeRow, OpShapes};
 use crate::activity::{Activities, Activity};
 use crate::kernels::Launchers;
@@ -15,9 +15,6 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::{ArgsReader, Category, NO_ARGS, SiteInfo, SliceRef, TrackId};
 use trace_store::{Store, Track};
-
-/// The name of a module's slice, in PyTorch's profiler.
-const MODULE: &str = "nn.Module: ";
 
 /// What one pass finds.
 pub(crate) struct TorchTables {
@@ -42,9 +39,10 @@ enum Role {
 
 impl Role {
     fn new(site: &SiteInfo) -> Role {
+        if let Some(name) = module_of_site(site) {
+            return Role::Forward(name.to_owned());
+        }
         match site.category_name.as_str() {
-            "python" => site.name.strip_prefix(MODULE).map_or(Role::Other, |name| Role::Forward(name.to_owned())),
-            "module.forward" => Role::Forward(site.name.clone()),
             "module.backward" => Role::Backward(site.name.trim_end_matches(" backward").to_owned()),
             _ if site.category == Category::Op => Role::Op,
             _ => Role::Other,

@@ -49,11 +49,11 @@ pub fn live_bytes<'a>(device: &'a Device, allocations: &[Allocation]) -> impl It
 }
 
 /// A file may claim any sizes: none of them is negative here.
-fn bytes(sum: i64) -> u64 {
+pub(super) fn bytes(sum: i64) -> u64 {
     u64::try_from(sum).unwrap_or(0)
 }
 
-fn reserved_change(action: Action, size: u64) -> i64 {
+pub(super) fn reserved_change(action: Action, size: u64) -> i64 {
     match action {
         Action::SegmentAlloc | Action::SegmentMap => size as i64,
         Action::SegmentFree | Action::SegmentUnmap => (size as i64).wrapping_neg(),

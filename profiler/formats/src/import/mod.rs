@@ -117,6 +117,10 @@ fn format_of(path: &Path) -> Result<TraceFormat, ImportError> {
     match formats::sniff(path) {
         Ok(FileKind::Trace(format)) => Ok(format),
         Ok(FileKind::Unknown(what)) => Err(ImportError::Foreign(path.to_owned(), what.to_string())),
+        Ok(FileKind::MemorySnapshot) => {
+            let what = "a memory snapshot, which `stepscope view` shows and `stepscope dumps` explains";
+            Err(ImportError::Foreign(path.to_owned(), what.to_owned()))
+        }
         Ok(_) => Err(ImportError::Foreign(path.to_owned(), "it is no file of another tool's trace".to_owned())),
         Err(e) => Err(ImportError::Io(path.to_owned(), e)),
     }
