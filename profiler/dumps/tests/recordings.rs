@@ -99,6 +99,30 @@ fn dumps_of_gloo_are_judged_as_fr_trace_judges_them() {
     }
 }
 
+/// Two ranks over NCCL on an H200: one job goes on, of the other rank 1 never calls the last collectives.
+#[test]
+fn dumps_of_nccl_are_judged_as_fr_trace_judges_them() {
+    let expected = json("h200_recordings.json");
+    for (name, n_missing) in [("flight_rank", 0), ("hang_rank", 2)] {
+        let read = |rank: u32| {
+            let file = format!("{}/../../tests/data/h200/{name}_{rank}", env!("CARGO_MANIFEST_DIR"));
+            let recording = read_recording(fs::read(&file).unwrap().as_slice(), rank_of_file(&file).unwrap()).unwrap();
+            assert!(recording.warnings.is_empty() && recording.rank == rank, "{:?}", recording.warnings);
+            recording
+        };
+        let groups = groups(&[read(0), read(1)]);
+        // Sends and receives are lists of their own here.
+        let is_collective = |said: &&Value| !said["name"].as_str().unwrap().contains(":send");
+        let collectives: Vec<&Value> = expected[name].as_array().unwrap().iter().filter(is_collective).collect();
+        assert!(collectives.len() > 120);
+        collectives.iter().for_each(|said| compare(&groups, said));
+        let missing = collectives.iter().filter(|said| said["missing"] == serde_json::json!([1])).count();
+        assert_eq!(missing, n_missing, "{name}");
+        let n: usize = groups.iter().map(|group| group.collectives.len()).sum();
+        assert_eq!(n, collectives.len(), "{name}");
+    }
+}
+
 #[test]
 fn a_healthy_job_hangs_nowhere() {
     let groups = groups(&recordings("healthy", ""));

@@ -53,7 +53,7 @@ fn flames(snapshot: &Snapshot, prefix: impl Fn(&Segment) -> String) -> String {
         let start = format!("{};{state}", prefix(segment));
         text += &format!("{start};{} {}\n", flame(snapshot, block.stack), block.requested);
         if block.size != block.requested {
-            text += &format!("{start};<gaps> {}\n", block.size - block.requested);
+            text += &format!("{start};<gaps> {}\n", block.size.cast_signed() - block.requested.cast_signed());
         }
     };
     for device in &snapshot.devices {
@@ -93,6 +93,29 @@ fn blocks_and_stacks_are_those_of_memory_viz() {
             let prefix = |segment: &Segment| format!("stream_{};seg_{}", segment.stream, segment.address);
             assert_eq!(flames(&snapshot, prefix), expected_text(name, "segments"));
         }
+    }
+}
+
+/// Snapshots of a real allocator on an H200: three steps with a second stream, a pool and a CUDA graph; and one that ran
+/// out of memory.
+#[test]
+fn snapshots_of_a_gpu_are_what_memory_viz_says() {
+    let expected: Value = serde_json::from_reader(File::open(fixture("h200.json")).unwrap()).unwrap();
+    for name in ["steps", "oom"] {
+        let file = format!("{}/../../tests/data/h200/{name}.snapshot.pickle.gz", env!("CARGO_MANIFEST_DIR"));
+        let snapshot = read_snapshot(flate2::read::GzDecoder::new(File::open(file).unwrap())).unwrap();
+        assert!(snapshot.warnings.is_empty(), "{name}: {:?}", snapshot.warnings);
+        let text = |key: &str| expected[name][key].as_str().unwrap();
+        assert_eq!(flames(&snapshot, |segment| format!("stream_{}", segment.stream)), text("memory"), "{name}");
+        let prefix = |segment: &Segment| format!("stream_{};seg_{}", segment.stream, segment.address);
+        assert_eq!(flames(&snapshot, prefix), text("segments"), "{name}");
+        let allocations: Vec<_> = snapshot.devices.iter().flat_map(lifetimes).collect();
+        let unfreed = allocations.iter().filter(|one| one.begin.is_some() && one.requested.is_none());
+        let unfreed: Vec<Value> = unfreed.map(|one| serde_json::json!([one.address, one.size])).collect();
+        assert_eq!(Value::from(unfreed), expected[name]["unfreed"], "{name}");
+        let of_device = |device| out_of_memory(device, &lifetimes(device)).len();
+        let failures: usize = snapshot.devices.iter().map(of_device).sum();
+        assert_eq!(failures, usize::from(name == "oom"));
     }
 }
 

@@ -6,6 +6,8 @@ Real dumps of three processes on gloo, as pickles (and one as JSON): `healthy`, 
 `other` (rank 1 calls another collective). Gloo's recorder writes its process groups without a name, so that fr_trace cannot
 read its dumps: it judges copies with the configuration completed, and with "completed" where the group has passed an entry.
 
+`h200_recordings.json`, of `make_recordings.py h200`, is what fr_trace says of NCCL's dumps in tests/data/h200.
+
 `random.json` has dumps in the documented format with one fault each, made from a seed: their judge is fr_trace alone.
 """
 
@@ -186,7 +188,17 @@ def main():
     FIXTURES.joinpath("random.json").write_text(json.dumps(jobs, separators=(",", ":")) + "\n")
 
 
-if len(sys.argv) > 1:
+def of_h200():
+    folder = FIXTURES.parents[3] / "tests/data/h200"
+    names = ["flight_rank", "hang_rank"]
+    dumps = {name: {rank: pickle.loads((folder / f"{name}_{rank}").read_bytes()) for rank in range(2)} for name in names}
+    expected = {name: said_by_torch(of_ranks) for name, of_ranks in dumps.items()}
+    FIXTURES.joinpath("h200_recordings.json").write_text(json.dumps(expected, indent=0) + "\n")
+
+
+if sys.argv[1:] == ["h200"]:
+    of_h200()
+elif len(sys.argv) > 1:
     run_rank(sys.argv[1], int(sys.argv[2]), sys.argv[3])
 else:
     main()

@@ -7,14 +7,20 @@
   actions that only a GPU has. The model knows what is live after each event: that is the judge of the analyses.
 - before.pickle: the same allocator some steps earlier, for the difference.
 - snapshots.json: what is expected.
+
+    python make_snapshots.py h200
+
+- h200.json: what it says of snapshots of a real GPU (tests/data/h200).
 """
 
 import copy
+import gzip
 import json
 import pathlib
 import pickle
 import random
 import re
+import sys
 
 import torch
 from torch.cuda import _memory_viz as viz
@@ -221,6 +227,15 @@ def said_by_torch(snapshot):
     return said
 
 
+def of_h200():
+    expected = {}
+    for name in ["steps", "oom"]:
+        file = FIXTURES.parents[3] / "tests/data/h200" / f"{name}.snapshot.pickle.gz"
+        said = said_by_torch(pickle.loads(gzip.decompress(file.read_bytes())))
+        expected[name] = {key: said[key] for key in ["memory", "segments", "segsum", "unfreed"]}
+    FIXTURES.joinpath("h200.json").write_text(json.dumps(expected, indent=0) + "\n")
+
+
 def main():
     expected = {}
     snapshot, profile = of_profiler()
@@ -258,4 +273,7 @@ def main():
     FIXTURES.joinpath("snapshots.json").write_text(json.dumps(expected, indent=0) + "\n")
 
 
-main()
+if sys.argv[1:] == ["h200"]:
+    of_h200()
+else:
+    main()
