@@ -41,7 +41,7 @@ fn of_others(name: &str) -> Option<(Store, Value)> {
         "mi300x" => "tracelens_mi300x_conv",
         _ => "tracelens_mi355x_attention",
     };
-    let path = test_support::data(&format!("traces/{file}.xplane.pb"))?;
+    let path = test_support::data_if_fetched(&format!("traces/{file}.xplane.pb"))?;
     Some((open(path), expected(name)))
 }
 

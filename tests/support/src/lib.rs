@@ -91,6 +91,18 @@ pub fn data(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
+/// As [`data`], for a file that `tests/scripts/fetch_data.py` may not have brought yet: the check is left out without it.
+pub fn data_if_fetched(name: &str) -> Option<PathBuf> {
+    let path = root().join(std::env::var_os("STEPSCOPE_DATA").unwrap_or_default()).join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    left_out(format_args!(
+        "{name}: not in the folder of other projects' files (STEPSCOPE_DATA; fetch_data.py brings it)"
+    ));
+    None
+}
+
 /// Whether this is the long run of `cargo xtask soak`.
 #[must_use]
 pub fn is_soak() -> bool {

@@ -235,7 +235,10 @@ fn counted(file: &Path) -> Value {
     for track in store.tracks() {
         let slices: Vec<_> = track.lanes.iter().flat_map(|lane| lane.slices(&(i64::MIN..i64::MAX))).collect();
         for slice in &slices {
-            let sums = names.entry(store.slice_name(slice)).or_default();
+            // Instructions of an XLA program are nodes, whose names begin with the framework's scopes.
+            let name = store.slice_name(slice);
+            let own = if store.node_of(slice).is_some() { name.rsplit('/').next().unwrap_or(name) } else { name };
+            let sums = names.entry(own).or_default();
             *sums = (sums.0 + 1, sums.1 + slice.dur());
         }
         if !slices.is_empty() {

@@ -1,7 +1,8 @@
 //! Sums, means, products and extremes over axes.
 //!
 //! Where the last dimensions are reduced, a block takes each row; elsewhere a thread takes each result, so that neighbours
-//! read neighbours. Few results of many elements are made in parts, which a second kernel joins, always in one order.
+//! read neighbours. Few results of many elements are made in parts, which a second kernel joins, always in one order, by a
+//! block for each result where there are many parts.
 
 use engine::geometry::Reduction;
 use engine::graph::Node;
@@ -118,7 +119,9 @@ impl Pass<'_> {
             (sides(&self.plan.outer)?, sides(&self.plan.reduced)?);
         let is_row = self.plan.reduced.last().is_some_and(|(dim, stride)| *stride == 1 && *dim >= 32);
         let n = n_out * self.n_parts;
-        let (name, grid) = match is_row {
+        // A few threads would wait for memory once for each of many elements.
+        let is_long = n_in / self.n_parts >= 64 && n < FULL / 4;
+        let (name, grid) = match is_row || is_long {
             true => ("reduce_blocks", Grid { blocks: [n.min(1 << 20) as u32, 1, 1], threads: THREADS }),
             false => ("reduce_threads", grid(n)),
         };
