@@ -228,16 +228,20 @@ fn the_program_lists_every_tag() {
 }
 
 /// Number of slices of each line, number and length of those of each name.
-fn counted(file: &Path) -> Value {
+fn counted(client: &str, file: &Path) -> Value {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     trace_formats::import::open(&[file.to_owned()]).unwrap().read_all(&mut store).unwrap();
     let (mut lines, mut names) = (Vec::new(), BTreeMap::<&str, (u64, i64)>::new());
     for track in store.tracks() {
         let slices: Vec<_> = track.lanes.iter().flat_map(|lane| lane.slices(&(i64::MIN..i64::MAX))).collect();
         for slice in &slices {
-            // Instructions of an XLA program are nodes, whose names begin with the framework's scopes.
             let name = store.slice_name(slice);
-            let own = if store.node_of(slice).is_some() { name.rsplit('/').next().unwrap_or(name) } else { name };
+            let own = match store.node_of(slice) {
+                // TensorFlow's viewer names an op by its type, XLA's an instruction without the framework's scopes.
+                Some(_) if client.starts_with("jax") => name.rsplit('/').next().unwrap_or(name),
+                Some(_) => store.sites().get(slice.site as usize).map_or(name, |site| &site.name),
+                None => name,
+            };
             let sums = names.entry(own).or_default();
             *sums = (sums.0 + 1, sums.1 + slice.dur());
         }
@@ -254,7 +258,7 @@ fn assert_same_slices(client: &str, folder: &Path, files: &Files) {
     let (_, n_files) = PROFILERS.iter().find(|(name, _)| *name == client).unwrap();
     assert_eq!(files.len(), *n_files, "{client}: {:?}", files.keys());
     for (file, expected) in files {
-        let mut ours = counted(&folder.join(file));
+        let mut ours = counted(client, &folder.join(file));
         assert_eq!(ours["lines"], expected["lines"], "{client} {file}");
         for (name, sums) in expected["names"].as_object().unwrap() {
             // Not a whole number of nanoseconds: only counted.
