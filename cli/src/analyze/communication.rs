@@ -134,8 +134,8 @@ pub fn ranks_table(store: &Store, communication: &Communication) -> Table {
         "exposed",
         "times last",
         "late",
-        "by itself",
-        "<does longer than others",
+        "own delay",
+        "<took longer than on other ranks",
     ];
     let mut table = Table::new(titles);
     let mut ranks: Vec<&RankRow> = communication.ranks.iter().filter(|row| row.exchanges > 0).collect();

@@ -104,7 +104,7 @@ fn scopes(analysis: &Analysis) -> Vec<Value> {
 fn findings(store: &Store, analysis: &Analysis) -> Vec<Value> {
     let row = |f: &trace_analysis::findings::Finding| {
         let slices: Vec<Value> = f.slices.iter().map(|id| slice(store, *id)).collect();
-        json!({ "title": f.title, "text": f.text, "saves_ns": f.saves_ns, "share": f.share,
+        json!({ "title": f.title, "text": f.text, "saves_ns": f.saves_ns, "is_replayed": f.is_replayed, "share": f.share,
                 "range_ns": [f.range.start, f.range.end], "slices": slices })
     };
     analysis.findings.iter().map(row).collect()

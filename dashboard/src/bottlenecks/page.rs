@@ -60,7 +60,9 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], target: &mut Op
                 let title = format!("{}. {}", i + 1, finding.title);
                 ui.label(with_names(&title, metrics::TEXT, p.text_strong));
                 let saves = format::duration_ns(finding.saves_ns);
-                ui.label(RichText::new(format!("up to {saves}, {}", format::percent(finding.share))).color(p.accent));
+                let most = if finding.is_replayed { "saves" } else { "saves up to" };
+                let share = format::percent(finding.share);
+                ui.label(RichText::new(format!("{most} {saves}, {share}")).color(p.accent));
             });
             ui.add(egui::Label::new(with_names(&finding.text, metrics::TEXT, p.text)).wrap());
             ui.horizontal_wrapped(|ui| {

@@ -28,6 +28,8 @@ pub struct Finding {
     pub text: String,
     /// The time that the change would save, ns over all steps: as replayed, or at most the problem's time on the path.
     pub saves_ns: i64,
+    /// Whether `saves_ns` was found by replaying the recorded work (docs/use/analysis.md).
+    pub is_replayed: bool,
     /// `saves_ns` as a share of the critical path, 0..=1.
     pub share: f64,
     /// The longest occurrence of the problem, ns from the origin.
@@ -65,7 +67,7 @@ impl Facts<'_> {
         let path_ns = self.path_ns();
         let saves_ns = saves_ns.clamp(0, path_ns);
         let share = saves_ns as f64 / path_ns.max(1) as f64;
-        Finding { title: title.to_owned(), text: String::new(), saves_ns, share, range, slices }
+        Finding { title: title.to_owned(), text: String::new(), saves_ns, is_replayed: false, share, range, slices }
     }
 
     /// Returns the sentence that says how long a step takes with a change that saves `saves_ns` in all, and how long
@@ -75,7 +77,7 @@ impl Facts<'_> {
         let step = |ns: i64| duration(ns / n_steps);
         let (before, after) = (step(self.path_ns()), step(self.path_ns() - saves_ns));
         let what = if self.has_steps() { "a step" } else { "the program" };
-        format!(" Replayed {change}, {what} takes {after} instead of {before}.")
+        format!(" {change}, {what} would take {after} instead of {before}.")
     }
 
     fn n_steps(&self) -> i64 {

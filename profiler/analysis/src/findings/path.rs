@@ -90,6 +90,7 @@ fn finding(facts: &Facts<'_>, key: Key, (title, advice): (&str, Advice), mut seg
     let replayed = facts.what_if.zip(candidate(key)).map(|(what_if, (change, _))| what_if.saves_ns(change));
     let saves_ns = replayed.unwrap_or(time);
     let mut found = facts.finding(title, saves_ns, range, evidence_slices(facts.store, &segments));
+    found.is_replayed = replayed.is_some();
     let location =
         segments.first().map_or_else(String::new, |longest| locate_longest(facts.store, longest, segments.len()));
     let (what, share) = (advice.problem.text(facts.has_steps()), time as f64 * 100.0 / facts.path_ns().max(1) as f64);
@@ -104,16 +105,16 @@ fn finding(facts: &Facts<'_>, key: Key, (title, advice): (&str, Advice), mut seg
 fn candidate((kind, group, site): Key) -> Option<(Candidate<'static>, &'static str)> {
     use Activity as A;
     Some(match (kind, site) {
-        (PathKind::Copy, _) => (Candidate::WithoutCopies, "without copies"),
-        (PathKind::Collective, _) => (Candidate::Without(&[A::Collective]), "without them"),
+        (PathKind::Copy, _) => (Candidate::WithoutCopies, "Without copies"),
+        (PathKind::Collective, _) => (Candidate::Without(&[A::Collective]), "Without them"),
         (PathKind::Launch, _) if group == SegmentGroup::LongCall => {
-            (Candidate::Without(&[A::Launch]), "without such calls")
+            (Candidate::Without(&[A::Launch]), "Without such calls")
         }
-        (PathKind::Launch, _) => (Candidate::Captured, "with everything launched at once, as from a captured graph"),
-        (PathKind::Input, _) => (Candidate::Without(&[A::Input]), "with its input there"),
-        (PathKind::Memory, _) => (Candidate::Without(&[A::Memory]), "without these calls"),
-        (PathKind::Host, Some(site)) => (Candidate::Scaled(site, 0.0), "without it"),
-        (PathKind::Stall(Cause::Synchronisation), _) => (Candidate::WithoutHostWaits, "without such calls"),
+        (PathKind::Launch, _) => (Candidate::Captured, "With all work launched from a captured graph"),
+        (PathKind::Input, _) => (Candidate::Without(&[A::Input]), "With its input ready"),
+        (PathKind::Memory, _) => (Candidate::Without(&[A::Memory]), "Without these calls"),
+        (PathKind::Host, Some(site)) => (Candidate::Scaled(site, 0.0), "Without it"),
+        (PathKind::Stall(Cause::Synchronisation), _) => (Candidate::WithoutHostWaits, "Without such calls"),
         _ => return None,
     })
 }
@@ -172,6 +173,7 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     let replayed = facts.what_if.map(|what_if| what_if.saves_ns(Candidate::Scaled(site, 0.5)));
     let saves_ns = replayed.unwrap_or(op.critical_ns / 2);
     let mut found = facts.finding(&title, saves_ns, range, evidence_slices(facts.store, &segments));
+    found.is_replayed = replayed.is_some();
     found.text = format!(
         "{what} {:.1} % of the critical path in {} {times}; a 2× speed-up would save {}.",
         op.critical_ns as f64 * 100.0 / total,

@@ -42,12 +42,12 @@ fn text(facts: &Facts<'_>, rank: &RankRow, late: &[(i64, &ExchangeRow)]) -> Opti
     let process = facts.store.processes().get(rank.process as usize)?;
     let carried_ns = rank.late_ns - rank.own_late_ns;
     let carried = if carried_ns > 0 {
-        format!(", and by {} more that came with the collective before", facts.per_step(carried_ns))
+        format!(" (and {} more, already late from the collective before)", facts.per_step(carried_ns))
     } else {
         String::new()
     };
     let mut text = format!(
-        "{} came last to {} of {} collectives, late by {}{carried}; the others waited {} for it. {}",
+        "{} was last in {} of {} collectives: {} late{carried}. The others waited {} for it. {}",
         title(process),
         rank.times_last,
         rank.exchanges,
@@ -58,10 +58,10 @@ fn text(facts: &Facts<'_>, rank: &RankRow, late: &[(i64, &ExchangeRow)]) -> Opti
     // The collective before is in the sentence already.
     let reason = rank.reasons.iter().find(|reason| reason.slice.is_some());
     if let Some(reason) = reason.filter(|reason| 4 * (reason.ns - reason.other_ns) > rank.own_late_ns) {
-        text += &format!(" On the way there it spent {}.", longer(facts, reason));
+        text += &format!(" Since the collective before it spent {}.", longer(facts, reason));
     }
     if let Some(unlike) = rank.unlike_others.first() {
-        text += &format!(" In all, its host spent {}.", longer(facts, unlike));
+        text += &format!(" Over the whole step its host spent {}.", longer(facts, unlike));
     }
     Some(text)
 }
@@ -86,7 +86,7 @@ fn most_affected(facts: &Facts<'_>, late: &[(i64, &ExchangeRow)]) -> String {
     let size = row.bytes.map_or_else(String::new, |n| format!(" of {}", bytes(n)));
     let group = row.group.and_then(|group| facts.communication.groups.get(group));
     let group = group.map_or_else(String::new, |group| format!(" in `{}`", group.title()));
-    format!("Most of it before `{}`{size}{group}: {}.", shorten(&row.name), facts.per_step(ns))
+    format!("Most of the delay was before `{}`{size}{group}: {}.", shorten(&row.name), facts.per_step(ns))
 }
 
 /// A rank's time for what it did, and how much more that is than the others'.
